@@ -101,7 +101,6 @@ from reactgrad.ops import concatenate as concatenate
 from reactgrad.ops import conj as conj
 from reactgrad.ops import cos as cos
 from reactgrad.ops import cosh as cosh
-from reactgrad.ops import cross_entropy as cross_entropy
 from reactgrad.ops import divide as divide
 from reactgrad.ops import equal as equal
 from reactgrad.ops import erf as erf
@@ -200,6 +199,11 @@ if typing.TYPE_CHECKING:
     from reactgrad.ops.products import *
     from reactgrad.ops.reductions import *
     from reactgrad.ops.special import *
+    from reactgrad.random._dropout import alpha_dropout as alpha_dropout
+    from reactgrad.random._dropout import dropout as dropout
+    from reactgrad.random._dropout import dropout1d as dropout1d
+    from reactgrad.random._dropout import dropout2d as dropout2d
+    from reactgrad.random._dropout import dropout3d as dropout3d
     from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
     from reactgrad.subgraphs._subgraph import subgraph as subgraph
     from reactgrad.transforms._transforms import grad as grad
@@ -213,6 +217,11 @@ if typing.TYPE_CHECKING:
 _LATER = {
     **_PLACES,
     "detect_anomaly": "explain._anomaly",
+    "alpha_dropout": "random._dropout",
+    "dropout": "random._dropout",
+    "dropout1d": "random._dropout",
+    "dropout2d": "random._dropout",
+    "dropout3d": "random._dropout",
     "Event": "explain._event_log",
     "extend": "extend",
     "fft": "fft",

@@ -13,7 +13,7 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_join``, ``_split``: concatenate and stack; split and unbind.
 - ``_reduce``: sum, mean, max, min.
 - ``_matmul``, ``_linear``: matrix products, without and with a bias.
-- ``_softmax``, ``_cross_entropy``, ``_layer_norm``: normalised rows, and a loss.
+- ``_softmax``, ``_layer_norm``: normalised rows.
 - ``_pick``: one element of each row, by its number.
 - ``_places``: the normalised index of a part.
 - ``_index``: indexing, and the sum of contributions to one gradient.
@@ -33,7 +33,6 @@ from reactgrad.ops._clip import clip as clip
 from reactgrad.ops._complex import conj as conj
 from reactgrad.ops._complex import imag as imag
 from reactgrad.ops._complex import real as real
-from reactgrad.ops._cross_entropy import cross_entropy as cross_entropy
 from reactgrad.ops._elementwise import UFUNCS as UFUNCS
 from reactgrad.ops._elementwise import absolute as absolute
 from reactgrad.ops._elementwise import add as add

@@ -56,14 +56,14 @@ FAMILIES: Final = {
     ),
     "neural": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
-        "adaptive_max_pool3d alpha_dropout attention avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear "
+        "adaptive_max_pool3d attention_weights avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear "
         "binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d conv_transpose1d "
-        "conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity dropout dropout1d dropout2d "
-        "dropout3d embedding fold global_avg_pool global_max_pool glu grid_sample group_norm gru huber_loss "
-        "instance_norm interpolate kl_div l1_loss local_response_norm lp_pool1d lp_pool2d lstm margin_ranking_loss "
-        "max_pool1d max_pool2d max_pool3d mse_loss nll_loss normalize one_hot pairwise_distance pixel_shuffle "
-        "pixel_unshuffle rms_norm rnn scaled_dot_product_attention smooth_l1_loss soft_margin_loss softmin "
-        "triplet_margin_loss unfold"
+        "conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross_entropy embedding "
+        "fold gaussian_nll_loss global_avg_pool global_max_pool glu grid_sample group_norm gru "
+        "hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss local_response_norm "
+        "lp_pool1d lp_pool2d lstm margin_ranking_loss max_pool1d max_pool2d max_pool3d mse_loss nll_loss "
+        "normalize one_hot pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss rms_norm rnn "
+        "scaled_dot_product_attention smooth_l1_loss soft_margin_loss softmin triplet_margin_loss unfold"
     ),
 }
 

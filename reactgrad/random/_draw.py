@@ -205,10 +205,12 @@ class Draw:
 
     __slots__ = ("dtype", "key", "name", "parameters", "shape")
 
-    def __init__(self, name: str, shape: Any, size: Any, dtype: Any, *parameters: Any) -> None:
+    def __init__(
+        self, name: str, shape: Any, size: Any, dtype: Any, *parameters: Any, graph: Any = None
+    ) -> None:
         self.name = name
         self.dtype = float_dtype(name, dtype, parameters)
-        graph = graph_of(parameters)
+        graph = graph_of(parameters) if graph is None else graph
         self.parameters = [self._read(graph, one) for one in parameters]
         self.shape: Any = shape_of(name, shape, size)
         common = self._common(graph)

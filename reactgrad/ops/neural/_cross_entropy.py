@@ -1,0 +1,168 @@
+"""Cross entropy of scores and labels.
+
+It is built of ``log_softmax`` and ``pick``, or a weighted sum. One kernel for both, with one for the gradient,
+would have to find the largest score of each row twice: measured, it took 7% less time on rows of 1,000 scores,
+and a third more on rows of ten.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.nodes._handle import Handle, stacked
+from reactgrad.ops._elementwise import not_equal
+from reactgrad.ops._layout import ALIAS, known_shape, spread
+from reactgrad.ops._pick import agree, pick
+from reactgrad.ops._reduce import mean, sum
+from reactgrad.ops._softmax import log_softmax
+from reactgrad.ops._where import where
+from reactgrad.ops.neural._losses import counted, picked_loss, reduced
+
+
+def cross_entropy(
+    logits: Any,
+    labels: Any,
+    /,
+    axis: int = -1,
+    *,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    reduction: str = "none",
+) -> Any:
+    """Return the cost of each sample's label: ``-log(softmax(logits))`` at the label's class.
+
+    Parameters
+    ----------
+    logits : Var or array_like
+        Scores of the classes along `axis`; real numbers, of any shape.
+    labels : Var or array_like
+        Integers: the number of each sample's class, in the shape of `logits` without `axis`. Or other
+        numbers: the probability of each class, in the shape of `logits`; the costs are summed with
+        these as weights, and gradients reach them, too.
+    axis : int
+        The axis along which the classes lie.
+    weight : Var or array_like, optional
+        A factor for each class; the mean is then the weighted mean.
+    ignore_index : int, optional
+        Samples with this label cost nothing, and do not count for the mean.
+    label_smoothing : float
+        This part of each label's weight goes to all classes alike (Szegedy and others, 2016).
+    reduction : {"none", "mean", "sum"}
+
+    Returns
+    -------
+    Var
+        One number a sample, in the shape of `logits` without `axis`, or one for all.
+        A class whose score is minus infinity does no harm as long as it is the label of no sample; with
+        probabilities as labels, even a probability of 0 for it gives NaN.
+
+    Raises
+    ------
+    ShapeError
+        If the labels do not fit the scores, or there are no classes.
+    AxisError
+        If `logits` has no such axis.
+    DTypeError
+        For complex numbers.
+    IndexingError
+        When it is computed, if no class has a label's number.
+
+    Notes
+    -----
+    PyTorch's function takes the mean by default, and has the classes along axis 1.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.cross_entropy([[2.0, 0.0], [0.0, 0.0]], [0, 1])
+    >>> y.value
+    array([0.12692801, 0.69314718])
+    """
+    try:
+        axis = int(axis.__index__())
+    except AttributeError:
+        raise DTypeError(
+            f"cross_entropy: axis={axis!r}; classes lie along one axis, an integer."
+        ) from None
+    wanted: Any = stacked(labels)
+    graph = _graph_of(wanted)
+    if graph is None:
+        wanted = np.asarray(wanted)
+    elif _graph_of(logits) is None:
+        logits = graph._apply(ALIAS, (stacked(logits),), ())
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise DTypeError(
+            f"cross_entropy: label_smoothing={label_smoothing!r:.40}; it is a part, from 0 to 1."
+        )
+    log_probabilities = log_softmax(logits, axis)
+    if wanted.dtype.kind in "iu":
+        return _of_numbers(
+            log_probabilities, wanted, axis, weight, ignore_index, label_smoothing, reduction
+        )
+    scores, given = known_shape(log_probabilities), wanted.shape
+    if scores is not None and not agree(scores, given):
+        raise ShapeError(
+            f"cross_entropy of scores of shape {scores} with labels of shape {given} and dtype "
+            f"{wanted.dtype}: labels that are not integers are the probability of each class, in the shape "
+            "of the scores. The numbers of classes are integers: labels.astype(int)."
+        )
+    if ignore_index is not None:
+        raise DTypeError(
+            "cross_entropy: ignore_index is a label, and the labels are probabilities here; give samples that should "
+            "not count probabilities of 0."
+        )
+    if label_smoothing:
+        one = log_probabilities._graph.const(np.ones((), log_probabilities.dtype))
+        share = label_smoothing / sum(spread(one, log_probabilities), axis, keepdims=True)
+        wanted = wanted * (1.0 - label_smoothing) + share
+    if weight is not None:
+        wanted = wanted * _along(weight, log_probabilities, axis)
+    return reduced("cross_entropy", -sum(wanted * log_probabilities, axis), reduction)
+
+
+def _along(weight: Any, like: Any, axis: int) -> Any:
+    """Return the factors of the classes in a shape that broadcasts with the scores."""
+    node = weight if isinstance(weight, Handle) else like._graph.const(np.asarray(weight))
+    after = like.ndim - 1 - axis % like.ndim
+    return node if not after else node.reshape(-1, *(1,) * after)
+
+
+def _of_numbers(
+    log_probabilities: Any,
+    labels: Any,
+    axis: int,
+    weight: Any,
+    ignore_index: int | None,
+    label_smoothing: float,
+    reduction: str,
+) -> Any:
+    """Return the cost of labels that are numbers of classes."""
+    if weight is None and ignore_index is None and not label_smoothing:
+        return reduced("cross_entropy", -pick(log_probabilities, labels, axis), reduction)
+    labels = labels if isinstance(labels, Handle) else log_probabilities._graph.const(labels)
+    hard = picked_loss(
+        "cross_entropy", log_probabilities, labels, weight, ignore_index, reduction, axis
+    )
+    if not label_smoothing:
+        return hard
+    by_class = log_probabilities
+    if weight is not None:
+        by_class = by_class * _along(weight, log_probabilities, axis)
+    even = -mean(by_class, axis)
+    factor = counted(labels, weight, ignore_index, log_probabilities.dtype)
+    if ignore_index is not None:
+        even = where(not_equal(labels, ignore_index), even, 0.0)
+    if reduction == "mean":
+        even = sum(even) / sum(factor) if factor is not None else mean(even)
+    else:
+        even = reduced("cross_entropy", even, reduction)
+    return (1.0 - label_smoothing) * hard + label_smoothing * even
+
+
+def _graph_of(x: Any) -> Any:
+    return x._graph if isinstance(x, Handle) else None

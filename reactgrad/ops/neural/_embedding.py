@@ -1,0 +1,93 @@
+"""Rows of a table by their numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad import ops
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.nodes._handle import Handle, graph_of
+from reactgrad.ops._elementwise import equal
+from reactgrad.ops._layout import expand_dims
+from reactgrad.ops._where import where
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+    """Return the rows of a table with the given numbers.
+
+    Parameters
+    ----------
+    input : Var or array_like of int
+        Numbers of rows, of any shape.
+    weight : Var or array_like, shape (rows, length)
+        The table. Its gradient adds up over equal numbers.
+    padding_idx : int, optional
+        A row that passes no gradient.
+
+    Returns
+    -------
+    Var
+        In the shape of `input` with the axis of the rows behind.
+
+    Raises
+    ------
+    DTypeError
+        If the numbers are no integers.
+    ShapeError
+        If the table does not have two axes.
+    IndexingError
+        When it is computed, if the table has no such row.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.embedding([2, 0], [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    >>> y.value
+    array([[4., 5.],
+           [0., 1.]])
+    """
+    graph = graph_of((input, weight))
+    numbers = input if isinstance(input, Handle) else graph.const(input)
+    table = weight if isinstance(weight, Handle) else graph.const(weight)
+    if numbers.dtype.kind not in "iu":
+        raise DTypeError(
+            f"rg.embedding(input, weight): the input is of {numbers.dtype}; rows are numbered by integers. In the "
+            "order of PyTorch's function the numbers come first, the table second."
+        )
+    if table.ndim != 2:
+        raise ShapeError(f"rg.embedding: the table has shape {table.shape}, not two axes.")
+    rows = ops.take(table, numbers, 0)
+    if padding_idx is None:
+        return rows
+    if padding_idx < 0 and table.shape[0] is not None:
+        padding_idx += table.shape[0]
+    return where(expand_dims(equal(numbers, padding_idx), -1), rows.detach(), rows)
+
+
+def one_hot(input: Any, num_classes: int) -> Any:
+    """Return integers as rows of zeros with a one at the place of each.
+
+    Parameters
+    ----------
+    input : Var or array_like of int
+        Numbers from 0 to below `num_classes`; a row of others has no one.
+    num_classes : int
+        The length of a row. It is given, since the shape of a node does not follow its values.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.one_hot([0, 2], 3)
+    >>> y.value
+    array([[1, 0, 0],
+           [0, 0, 1]])
+    """
+    numbers = input if isinstance(input, Handle) else graph_of((input,)).const(input)
+    if numbers.dtype.kind not in "iu":
+        raise DTypeError(f"rg.one_hot of {numbers.dtype}: classes are numbered by integers.")
+    hits = equal(expand_dims(numbers, -1), np.arange(num_classes))
+    return ops.astype(hits, np.int64)

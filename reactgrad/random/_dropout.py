@@ -1,0 +1,128 @@
+"""Dropout: elements set to zero at random while training (Srivastava and others, 2014)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad import ops
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.flow._training import mode_of
+from reactgrad.nodes._handle import Handle, graph_of
+from reactgrad.ops import less, where
+from reactgrad.random._draw import Draw
+from reactgrad.scheduler import told
+
+
+def dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
+    """Return `input` with each element zero with probability `p`, and the others divided by ``1 - p``.
+
+    Parameters
+    ----------
+    input : Var or array_like
+        Floats of any shape.
+    p : float
+        From 0 to 1.
+    training : bool or Var, optional
+        Where it is false nothing is dropped. By default it is the mode of the graph, ``g.mode``: ``g.eval()`` then
+        reruns what depends on it, and nothing else.
+
+    Returns
+    -------
+    Var
+        The same elements are dropped at every read, until ``touch``, ``g.reseed``, or a new call. A loop
+        that writes its model anew at each step draws anew at each.
+
+    Raises
+    ------
+    DTypeError
+        If `p` is no probability, or the elements are no floats.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph(rng=1)
+    >>> y = rg.dropout(g.input([1.0, 1.0, 1.0, 1.0]))
+    >>> sorted(set(y.tolist())), g.eval() is g, y.tolist()
+    ([0.0, 2.0], True, [1.0, 1.0, 1.0, 1.0])
+    """
+    x = _floats("dropout", input, p)
+    return _dropped("dropout", x, x, p, training)
+
+
+def _floats(name: str, input: Any, p: Any) -> Any:
+    if isinstance(p, bool) or not isinstance(p, int | float) or not 0.0 <= p <= 1.0:
+        raise DTypeError(f"rg.{name}(p={told(p):.40}): it is a probability, from 0 to 1.")
+    x = input if isinstance(input, Handle) else graph_of((input,)).const(input)
+    if x.dtype.kind != "f":
+        raise DTypeError(
+            f"rg.{name} of {x.dtype}: it takes floats; convert with .astype('float32')."
+        )
+    return x
+
+
+def _dropped(name: str, x: Any, like: Any, p: float, training: Any) -> Any:
+    """Return `x` where a draw in the shape of `like` keeps it."""
+    if training is False or p == 0.0:
+        return x
+    draw, kept = _kept(name, like, p)
+    found = where(kept, x / (1.0 - p) if p < 1.0 else 0.0 * x, 0.0)
+    return draw.of(_while_training(found, x, training))
+
+
+def _kept(name: str, like: Any, p: float) -> tuple[Draw, Any]:
+    """Return a draw, and for each element of a shape whether it is kept."""
+    draw = Draw(name, (), None, np.float32, graph=like._graph)
+    draw.shape = like.shape if None not in like.shape else like.detach()
+    return draw, less(draw.standard("random"), 1.0 - p)
+
+
+def _while_training(found: Any, x: Any, training: Any) -> Any:
+    if training is True:
+        return found
+    return where(mode_of(x._graph) if training is None else training, found, x)
+
+
+def _channels(name: str, input: Any, p: float, training: Any, space: int) -> Any:
+    x = _floats(name, input, p)
+    if x.ndim not in (space + 1, space + 2):
+        raise ShapeError(
+            f"rg.{name} of shape {x.shape}: it drops channels of an input of {space + 2} axes, (batch, channels, "
+            f"...), or {space + 1} without the batch."
+        )
+    return _dropped(
+        name, x, ops.sum(x.detach(), tuple(range(-space, 0)), keepdims=True), p, training
+    )
+
+
+def dropout1d(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
+    """Return `input` with whole channels dropped: shape (batch, channels, length); see ``dropout``."""
+    return _channels("dropout1d", input, p, training, 1)
+
+
+def dropout2d(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
+    """Return `input` with whole channels dropped: shape (batch, channels, height, width); see ``dropout``."""
+    return _channels("dropout2d", input, p, training, 2)
+
+
+def dropout3d(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
+    """Return `input` with whole channels dropped: three axes of space; see ``dropout``."""
+    return _channels("dropout3d", input, p, training, 3)
+
+
+# Of SELU, to which dropped elements are set (Klambauer and others, Self-normalizing neural networks, 2017).
+_SATURATED = -1.7580993408473766
+
+
+def alpha_dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
+    """Return `input` with elements set to SELU's limit, scaled so that mean 0 and variance 1 stay."""
+    x = _floats("alpha_dropout", input, p)
+    if training is False or p == 0.0:
+        return x
+    if p == 1.0:
+        return 0.0 * x
+    scale = ((1.0 - p) * (1.0 + p * _SATURATED**2)) ** -0.5
+    draw, kept = _kept("alpha_dropout", x, p)
+    found = where(kept, x, _SATURATED) * scale - scale * p * _SATURATED
+    return draw.of(_while_training(found, x, training))
