@@ -26,7 +26,7 @@ from reactgrad.ops._elementwise import (
     relu,
     square,
 )
-from reactgrad.ops._layout import spread
+from reactgrad.ops._layout import spread_like
 from reactgrad.ops._pick import agree, pick
 from reactgrad.ops._reduce import mean, sum
 from reactgrad.ops._softmax import alike
@@ -122,7 +122,7 @@ def _weighted_mean(name: str, costs: Any, weight: Any, reduction: str) -> Any:
     weighted = costs * weight
     if reduction != "mean":
         return reduced(name, weighted, reduction)
-    return sum(weighted) / sum(spread(_node(weight, costs), costs))
+    return sum(weighted) / sum(spread_like(_node(weight, costs), costs))
 
 
 def l1_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> Any:
