@@ -14,7 +14,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nodes._handle import Handle, stacked
 from reactgrad.ops._elementwise import not_equal
-from reactgrad.ops._layout import ALIAS, known_shape, spread
+from reactgrad.ops._layout import ALIAS, known_shape, spread_like
 from reactgrad.ops._pick import agree, pick
 from reactgrad.ops._reduce import mean, sum
 from reactgrad.ops._softmax import log_softmax
@@ -118,7 +118,7 @@ def cross_entropy(
         )
     if label_smoothing:
         one = log_probabilities._graph.const(np.ones((), log_probabilities.dtype))
-        share = label_smoothing / sum(spread(one, log_probabilities), axis, keepdims=True)
+        share = label_smoothing / sum(spread_like(one, log_probabilities), axis, keepdims=True)
         wanted = wanted * (1.0 - label_smoothing) + share
     if weight is not None:
         wanted = wanted * _along(weight, log_probabilities, axis)
