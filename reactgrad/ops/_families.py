@@ -33,7 +33,7 @@ FAMILIES: Final = {
     ),
     "ordering": (
         "argpartition argsort argwhere choose compress digitize extract flatnonzero in1d index_add index_select "
-        "interp intersect1d isin lexsort masked_fill nonzero partition piecewise put_along_axis scatter "
+        "interp intersect1d isin lexsort masked_fill nonzero partition piecewise row_gradient scatter "
         "scatter_add searchsorted segment_max segment_mean segment_min segment_sum select setdiff1d setxor1d "
         "sort sort_complex take take_along_axis gather topk union1d unique unique_all unique_counts "
         "unique_inverse unique_values"

@@ -13,6 +13,7 @@ from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.ops import UFUNCS
 from reactgrad.ops._families import for_numpy
 from reactgrad.ops._ufunc_methods import call_method, outer
+from reactgrad.ops._writes import WRITES
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -161,8 +162,8 @@ def _squeeze(a: Any, axis: Any = None) -> Any:
     return ops.squeeze(a, axis)
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    return ops.where(condition, x, y)
+def _where(condition: Any, *values: Any) -> Any:
+    return ops.where(condition, *values)
 
 
 def _shape(a: Any) -> Any:
@@ -190,6 +191,7 @@ def _angle(z: Any, deg: bool = False) -> Any:
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    **WRITES,
     np.sum: _sum,
     np.mean: _mean,
     np.max: _max,

@@ -1,4 +1,4 @@
-"""What stands between the brackets of an indexed value: its parts, and the operands among them."""
+"""The parts of an index, normalised, and the operands among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend import along_key, numbers_in
-from reactgrad.nodes._handle import Handle, stacked
+from reactgrad.nodes._handle import Handle, graph_of, stacked
+from reactgrad.ops._layout import known_shape, reshape
 
 
 class Slot:
@@ -186,3 +187,19 @@ def given(x: Any) -> Any:
     """Return an operand as a node or an array; a list that holds nodes becomes one node."""
     x = stacked(x)
     return x if isinstance(x, Handle) else np.asarray(x)
+
+
+def flat(x: Any) -> Any:
+    """Return a node or an array with all its elements in one row."""
+    x = given(x)
+    shape = known_shape(x) if isinstance(x, Handle) else x.shape
+    if shape is not None and len(shape) == 1:
+        return x
+    return reshape(x, -1) if isinstance(x, Handle) else x.reshape(-1)
+
+
+def nodes_of(*operands: Any) -> list[Any]:
+    """Return operands of several ops as nodes of one graph; those that are none become constants of it."""
+    many = [one if isinstance(one, int | float | complex) else given(one) for one in operands]
+    graph = graph_of(many)
+    return [one if isinstance(one, Handle) else graph.const(one) for one in many]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from reactgrad import ops
+from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._shapes import broadcast, common_device, promote
+
+ABSENT: Final = object()
 
 
 def _infer_where(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -35,8 +39,10 @@ WHERE = Op(
 )
 
 
-def where(condition: Any, x: Any, y: Any, /) -> Any:
+def where(condition: Any, x: Any = ABSENT, y: Any = ABSENT, /) -> Any:
     """Return elements of `x` where `condition` holds, and elements of `y` elsewhere.
+
+    Without `x` and `y`, return the indices of the elements that are not zero, as ``nonzero`` does.
 
     Parameters
     ----------
@@ -55,6 +61,8 @@ def where(condition: Any, x: Any, y: Any, /) -> Any:
     ------
     ShapeError
         If the shapes do not broadcast.
+    DTypeError
+        If only one of `x` and `y` is given.
 
     Examples
     --------
@@ -64,4 +72,8 @@ def where(condition: Any, x: Any, y: Any, /) -> Any:
     >>> y.value
     array([1., 6.])
     """
+    if y is ABSENT:
+        if x is not ABSENT:
+            raise DTypeError("where: either both x and y are given, or neither.")
+        return ops.nonzero(condition)
     return apply(WHERE, (condition, x, y))

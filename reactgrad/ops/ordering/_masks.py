@@ -1,4 +1,4 @@
-"""Where something holds: nonzero, flatnonzero, argwhere; and what is taken or replaced there.
+"""Elements at which something holds: nonzero, flatnonzero, argwhere; and what is taken or replaced there.
 
 How many elements there are shows only when they have been computed, unless the condition is fixed.
 """
@@ -14,8 +14,8 @@ from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
-from reactgrad.ops._layout import known_shape, reshape
-from reactgrad.ops._places import given
+from reactgrad.ops._layout import known_shape
+from reactgrad.ops._places import flat, given
 from reactgrad.ops._where import where
 from reactgrad.ops.ordering._take import take
 
@@ -200,10 +200,7 @@ def extract(condition: Any, arr: Any) -> Any:
     >>> rg.extract(x > 0, x).value
     array([1., 3.])
     """
-    condition = given(condition)
-    return compress(
-        reshape(condition, -1) if isinstance(condition, Handle) else condition.reshape(-1), arr
-    )
+    return compress(flat(condition), arr)
 
 
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:

@@ -13,8 +13,7 @@ from reactgrad.nodes._handle import Handle, apply, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import Placed
-from reactgrad.ops._layout import reshape
-from reactgrad.ops._places import along
+from reactgrad.ops._places import along, flat
 from reactgrad.ops._shapes import common_device, normal_axis, shapes_text
 from reactgrad.ops._split import unbind
 from reactgrad.ops.ordering._take import take_along_axis
@@ -57,7 +56,7 @@ def _kind(name: str, kind: str | None, stable: bool | None) -> str | None:
 
 def flat_or_axis(x: Any, axis: int | None, default: int = 0) -> tuple[Any, int]:
     """Return `x` flattened and its only axis, where `axis` is ``None``, else both as they are."""
-    return (reshape(x, -1), default) if axis is None else (x, axis)
+    return (flat(x), default) if axis is None else (x, axis)
 
 
 def sort(

@@ -14,8 +14,8 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import GATHER
-from reactgrad.ops._layout import known_shape, reshape
-from reactgrad.ops._places import along, given, rows_at
+from reactgrad.ops._layout import known_shape
+from reactgrad.ops._places import along, flat, given, rows_at
 from reactgrad.ops._shapes import normal_axis
 
 MODES = ("raise", "wrap", "clip")
@@ -96,7 +96,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         raise DTypeError(f'take: mode={mode!r} is none of "raise", "wrap" and "clip".')
     a = given(a)
     if axis is None:
-        a, axis = reshape(a, -1), 0
+        a, axis = flat(a), 0
     return _rows("take", a, indices, axis, mode)
 
 
@@ -192,7 +192,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     """
     arr = given(arr)
     if axis is None:
-        arr, axis = reshape(arr, -1), 0
+        arr, axis = flat(arr), 0
     return _along("take_along_axis", arr, indices, axis, short=False)
 
 
