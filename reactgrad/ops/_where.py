@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad import ops
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._families import for_numpy
 from reactgrad.ops._shapes import broadcast, common_device, promote
 
 ABSENT: Final = object()
@@ -75,5 +75,7 @@ def where(condition: Any, x: Any = ABSENT, y: Any = ABSENT, /) -> Any:
     if y is ABSENT:
         if x is not ABSENT:
             raise DTypeError("where: either both x and y are given, or neither.")
-        return ops.nonzero(condition)
+        nonzero = for_numpy(np.nonzero)  # of a family that is imported late
+        assert nonzero is not None
+        return nonzero(condition)
     return apply(WHERE, (condition, x, y))
