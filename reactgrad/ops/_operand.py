@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad.nodes._handle import Handle, graph_of, stacked
 from reactgrad.ops._astype import astype
+from reactgrad.ops._layout import known_shape, spread_like, spread_to
 
 
 def node(x: Any, *others: Any) -> Any:
@@ -26,3 +27,9 @@ def in_dtype(x: Any, dtype: Any) -> Any:
         return x
     dtype = np.dtype(dtype)
     return x if isinstance(x, Handle) and x.dtype == dtype else astype(x, dtype)
+
+
+def stretched(x: Any, like: Any) -> Any:
+    """Return `x` broadcast to the shape of `like`, some of whose lengths may not be known yet."""
+    shape = known_shape(like)
+    return spread_like(x, like) if shape is None or None in shape else spread_to(x, shape)

@@ -16,7 +16,7 @@ from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import ELEMENTWISE, equal, maximum, minimum
 from reactgrad.ops._layout import known_shape, spread
-from reactgrad.ops._operand import in_dtype, node
+from reactgrad.ops._operand import in_dtype, node, stretched
 from reactgrad.ops._shapes import normal_axes, size_of
 from reactgrad.ops._where import where as choose
 
@@ -155,7 +155,7 @@ def started(y: Any, initial: Any) -> Any:
 def _mean_where(x: Any, axis: Axis, keepdims: bool, where: Any) -> Any:
     own = _mean_dtype(x.dtype)
     wide = counting(own)
-    mask = spread(in_dtype(node(where, x), bool), x)
+    mask = stretched(in_dtype(node(where, x), bool), x)
     total = sum(choose(mask, in_dtype(x, wide), 0), axis, keepdims=keepdims)
     return in_dtype(total / sum(in_dtype(mask, wide), axis, keepdims=keepdims), own)
 

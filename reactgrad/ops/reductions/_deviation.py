@@ -14,8 +14,8 @@ from reactgrad.nodes._op import Infer, Op
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._complex import conj, real
 from reactgrad.ops._elementwise import equal, maximum, sqrt, square
-from reactgrad.ops._layout import known_shape, spread
-from reactgrad.ops._operand import in_dtype, node
+from reactgrad.ops._layout import known_shape
+from reactgrad.ops._operand import in_dtype, node, stretched
 from reactgrad.ops._reduce import Axis, axis_of, counting, max, mean, min, put_back, reduction, sum
 from reactgrad.ops._shapes import normal_axes, size_of
 from reactgrad.ops._where import where as choose
@@ -42,7 +42,7 @@ def _count(x: Any, axis: Axis, correction: float) -> Any:
     axes = None if shape is None else normal_axes("var", axis, len(shape))
     if axes is None or None in [shape[i] for i in axes]:  # type: ignore[index]
         wide = counting(real_dtype(x.dtype))
-        ones = spread(x._graph.const(np.ones((), wide)), x)
+        ones = stretched(x._graph.const(np.ones((), wide)), x)
         return maximum(sum(ones, axis) - correction, 0)
     left = size_of([shape[i] for i in axes]) - correction  # type: ignore[index]
     return left if left > 0 else 0.0
@@ -116,7 +116,7 @@ def masked_var(
     """
     x = in_dtype(x, counting(x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)))
     wide = real_dtype(x.dtype)
-    ones = spread(x._graph.const(np.ones((), wide)), x) if mask is None else in_dtype(mask, wide)
+    ones = stretched(x._graph.const(np.ones((), wide)), x) if mask is None else in_dtype(mask, wide)
     count = sum(ones, axis, keepdims=keepdims)
     if mask is not None:
         x = choose(mask, x, 0)
@@ -168,7 +168,7 @@ def _deviation(
             a = in_dtype(node(a), dtype)
         return in_dtype(apply(op, (a,), (axis, keepdims, fixed)), dtype)
     a = in_dtype(node(a, where, average), dtype)
-    mask = None if where is True else spread(in_dtype(node(where, a), bool), a)
+    mask = None if where is True else stretched(in_dtype(node(where, a), bool), a)
     about = None if average is None else node(average, a)
     found = masked_var(a, axis, keepdims, fixed, mask, about)
     if dtype is None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.ops._elementwise import isnan, logical_and, logical_not
-from reactgrad.ops._layout import spread
-from reactgrad.ops._operand import in_dtype, node
+from reactgrad.ops._operand import in_dtype, node, stretched
 from reactgrad.ops._reduce import Axis, axis_of, mean, sum
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._deviation import correction_of, masked_var, real_dtype, root
@@ -183,7 +182,7 @@ def _var(
     """Return the variance and the dtype that the caller has asked for."""
     fixed = correction_of(name, ddof, correction)
     a = in_dtype(node(a, where, average), dtype)
-    mask = spread(_numbers(a, where), a)
+    mask = stretched(_numbers(a, where), a)
     about = None if average is None else node(average, a)
     found = masked_var(a, axis_of(axis), bool(keepdims), fixed, mask, about)
     # Where no degree of freedom is left NumPy's result is NaN, not infinite.

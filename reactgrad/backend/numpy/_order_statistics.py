@@ -1,0 +1,146 @@
+"""Kernels of quantiles, and of the linear maps that their derivatives are.
+
+A quantile is a weighted sum of at most two elements of its sorted row. Which ones, and with which weights, NumPy itself
+says: the quantile of 0, 1, 2, ... is the place in the sorted row, between two of them where it has a fraction.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad.backend._registry import register_binder
+
+Call = Callable[[], object]
+
+NAMES: Final = ("quantile", "quantile_along", "quantile_back")
+
+
+def quantile_of(xp: Any, name: str, x: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
+    """Return NumPy's quantile under one of its names."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of rows that are all NaN
+        if name.endswith("median"):
+            return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+        return getattr(xp, name)(x, q, axis=axis, method=method, keepdims=keepdims)
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register the kernels of a namespace that mirrors NumPy."""
+
+    def bind_quantile(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        x, q, *weights = inputs
+        name, axis, method, keepdims, weak = attrs
+
+        def run() -> None:
+            fractions = q.item() if weak else q  # a Python number does not widen the result
+            if weights:
+                whole = in_full(weights[0], x, axis)
+                out[...] = getattr(xp, name)(
+                    x, fractions, axis=axis, method=method, keepdims=keepdims, weights=whole
+                )
+            else:
+                out[...] = quantile_of(xp, name, x, fractions, axis, method, keepdims)
+
+        return run
+
+    def rows(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+        """Return a view or copy whose last axis is the row, and the order of the axes in it."""
+        axes = tuple(range(x.ndim)) if axis is None else axis
+        axes = tuple(i % x.ndim for i in (axes if isinstance(axes, tuple) else (axes,)))
+        kept = tuple(i for i in range(x.ndim) if i not in axes)
+        turned = x.transpose((*kept, *sorted(axes)))
+        return turned.reshape(*turned.shape[: len(kept)], -1), (*kept, *sorted(axes))
+
+    def places(x: Any, q: Any, name: str, method: str, weights: Any) -> tuple[Any, Any, Any]:
+        """Return for each row and each q the two elements, by their places in the row, and the weight of the second.
+
+        Shapes (q.size, rows).
+        """
+        flat = x.reshape(-1, x.shape[-1])
+        order = xp.argsort(flat, -1, kind="stable")
+        fractions = q.reshape(-1).astype(np.float64)
+        if name.endswith("percentile"):
+            fractions = fractions / 100.0
+        length = flat.shape[-1]
+        at = xp.empty((len(fractions), len(flat)))
+        if weights is not None:
+            sorted_weights = xp.take_along_axis(weights.reshape(flat.shape), order, -1)
+            for i, row in enumerate(sorted_weights):
+                at[:, i] = xp.quantile(
+                    xp.arange(length, dtype=np.float64), fractions, method=method, weights=row
+                )
+        elif name.startswith("nan"):
+            counts = length - xp.isnan(flat).sum(-1)
+            for count in xp.unique(counts):
+                found = quantile_of(
+                    xp, "quantile", _numbers(xp, count), fractions, None, method, False
+                )
+                at[:, counts == count] = found[:, None]
+        else:
+            at[...] = xp.quantile(_numbers(xp, length), fractions, method=method)[:, None]
+            at[:, xp.isnan(flat).any(-1)] = length - 1  # NaN are sorted to the end
+        low = xp.floor(at)
+        high = xp.minimum(low + 1, length - 1).astype(np.intp)
+        lower = low.astype(np.intp)
+        rows_of = xp.arange(len(flat))
+        return order[rows_of, lower], order[rows_of, high], at - low
+
+    def bind_along(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        t, x, q, *weights = inputs
+        name, axis, method = attrs[:3]
+
+        def run() -> None:
+            if not out.size:
+                return
+            row, _ = rows(x, axis)
+            low, high, share = places(row, q, name, method, weight_rows(weights, x, axis))
+            flat = rows(t, axis)[0].reshape(-1, row.shape[-1])
+            own = xp.arange(len(flat))
+            # A share of 0 hides an infinite or NaN element beside it.
+            found = xp.where(share == 1, 0, flat[own, low] * (1 - share))
+            found = found + xp.where(share == 0, 0, flat[own, high] * share)
+            out[...] = found.reshape(out.shape)
+
+        return run
+
+    def in_full(weights: Any, x: Any, axis: Any) -> Any:
+        """Return weights of the elements of an axis as weights of all elements."""
+        if weights.shape == x.shape:
+            return weights
+        at = axis if isinstance(axis, int) else axis[0]
+        return xp.moveaxis(xp.broadcast_to(weights, xp.moveaxis(x, at, -1).shape), -1, at)
+
+    def weight_rows(weights: Sequence[Any], x: Any, axis: Any) -> Any:
+        return rows(in_full(weights[0], x, axis), axis)[0] if weights else None
+
+    def bind_back(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        g, x, q, *weights = inputs
+        name, axis, method = attrs[:3]
+
+        def run() -> None:
+            if not g.size:
+                out[...] = 0
+                return
+            row, order = rows(x, axis)
+            low, high, share = places(row, q, name, method, weight_rows(weights, x, axis))
+            count = low.shape[1]
+            given = g.reshape(low.shape).astype(np.float64)
+            total = xp.zeros((count, row.shape[-1]))
+            own = xp.broadcast_to(xp.arange(count), low.shape)
+            xp.add.at(total, (own, low), xp.where(share == 1, 0, given * (1 - share)))
+            xp.add.at(total, (own, high), xp.where(share == 0, 0, given * share))
+            shape = tuple(x.shape[i] for i in order)
+            xp.copyto(out.transpose(order), total.reshape(shape), "same_kind")
+
+        return run
+
+    for name, binder in zip(NAMES, (bind_quantile, bind_along, bind_back), strict=True):
+        register_binder(name, kind, binder)
+
+
+def _numbers(xp: Any, count: Any) -> Any:
+    return xp.arange(int(count) or 1, dtype=np.float64)

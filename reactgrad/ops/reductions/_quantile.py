@@ -1,0 +1,358 @@
+"""Medians, percentiles and quantiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.numpy import _order_statistics
+from reactgrad.nodes._handle import Handle, apply, stacked
+from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.ops._operand import node
+from reactgrad.ops._reduce import Axis, axis_of
+from reactgrad.ops._shapes import common_device, normal_axes
+from reactgrad.ops.reductions._on_host import on_host
+from reactgrad.ops.reductions._truth import own_dtypes
+
+add_kernels(_order_statistics.register, on_host(*_order_statistics.NAMES))
+
+METHODS = (
+    *("inverted_cdf", "averaged_inverted_cdf", "closest_observation"),
+    *("interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased"),
+    *("normal_unbiased", "lower", "higher", "midpoint", "nearest"),
+)
+
+
+def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    one, q = specs[0], specs[1]
+    name, axis, method, keepdims, _ = attrs
+    axes = normal_axes(name, axis, len(one.shape))
+    if one.dtype.kind == "c":
+        raise DTypeError(f"{name} of {one!r}: complex numbers have no order.")
+    if 0 in [one.shape[i] for i in axes]:
+        raise ShapeError(f"{name} over an axis of length 0 of {one!r}: there is no element.")
+    if keepdims:
+        shape = tuple(1 if i in axes else n for i, n in enumerate(one.shape))
+    else:
+        shape = tuple(n for i, n in enumerate(one.shape) if i not in axes)
+    if name.endswith("median"):
+        dtype = one.dtype if one.dtype.kind == "f" else np.dtype(np.float64)
+        return spec(shape, dtype, one.device)
+    sample = 0.5 if q.weak is not None else np.full(1, 0.5, q.dtype)
+    row = np.ones(2, one.dtype)
+    weights = {} if len(specs) == 2 else {"weights": np.ones(2)}
+    dtype = getattr(np, name)(row, sample, method=method, **weights).dtype
+    return spec((*q.shape, *shape), dtype, common_device(name, specs))
+
+
+def _like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(specs[1].shape, specs[0].dtype, specs[0].device)
+
+
+def _like_result(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    found = _infer(specs[1:], attrs)
+    return spec(found.shape, specs[0].dtype, found.device)
+
+
+# A quantile is linear in the elements of its row as long as their order stays: these two ops are the linear
+# map and its adjoint, for which the row and q only say which elements count.
+def _back_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    return lambda i, g: None if i else apply(ALONG, (g, *operands[1:]), attrs)
+
+
+def _along_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    return lambda i, g: None if i else apply(BACK, (g, *operands[1:]), attrs)
+
+
+BACK = Op(
+    "quantile_back", _like, variadic=_back_rule, variadic_jvp=_along_rule, loop_dtypes=own_dtypes
+)
+ALONG = Op(
+    "quantile_along",
+    _like_result,
+    variadic=_along_rule,
+    variadic_jvp=_back_rule,
+    loop_dtypes=own_dtypes,
+)
+
+
+def _rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    return lambda i, g: None if i else apply(BACK, (g, *operands), attrs)
+
+
+def _jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    return lambda i, t: None if i else apply(ALONG, (t, *operands), attrs)
+
+
+QUANTILE = Op("quantile", _infer, variadic=_rule, variadic_jvp=_jvp, loop_dtypes=own_dtypes)
+
+
+def _quantile(
+    name: str, a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: Any = None
+) -> Any:
+    if method not in METHODS:
+        raise DTypeError(f"{name}: method={method!r}; it is one of {', '.join(METHODS)}.")
+    a = node(a, q, weights)
+    q = stacked(q)
+    weak = type(q) in (int, float) or (isinstance(q, Handle) and _is_number(q))
+    operands = [a, q if weak else node(q, a)]
+    most = 100 if name.endswith("percentile") else 1
+    if not _within(q, most):
+        raise DTypeError(f"{name}: q={q!r:.60}; it is from 0 to {most}.")
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise DTypeError(
+                f"{name}: weights= goes with method='inverted_cdf' only, and not with {method!r}."
+            )
+        operands.append(node(weights, a))
+    return apply(QUANTILE, operands, (name, axis_of(axis), method, bool(keepdims), weak))
+
+
+def _is_number(q: Any) -> bool:
+    found = q._graph._host.specs[q._slot]
+    return found is not None and found.weak is not None
+
+
+def _within(q: Any, most: int) -> bool:
+    """Return whether a fixed q lies in its range; that of a node shows when it is read."""
+    if isinstance(q, int | float | list | tuple | np.ndarray | np.generic):
+        found = np.asarray(q)
+        return found.dtype == object or bool(((found >= 0) & (found <= most)).all())
+    return True
+
+
+def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    """Return the median over axes.
+
+    The gradient goes to the middle element, or in halves to the two in the middle.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Any shape without an axis of length 0 among those reduced; real numbers.
+    axis : int, tuple of int or None
+        The axes of a row; ``None`` for all.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Var
+        NaN where an element is.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+    AxisError
+        If `a` has no such axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.median([3.0, 1.0, 2.0, 10.0])
+    >>> y.item()
+    2.5
+    """
+    return _quantile("median", a, 0.5, axis, "linear", keepdims)
+
+
+def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    """Return the median over axes of the elements that are not NaN.
+
+    Parameters
+    ----------
+    a, axis, keepdims
+        As of ``rg.median``.
+
+    Returns
+    -------
+    Var
+        NaN where all elements are.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nanmedian([3.0, 1.0, float("nan")])
+    >>> y.item()
+    2.0
+    """
+    return _quantile("nanmedian", a, 0.5, axis, "linear", keepdims)
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Any:
+    """Return quantiles over axes.
+
+    The gradient goes to the one or two elements of the sorted row that a quantile is made of. None passes to
+    `q` and `weights`.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Any shape without an axis of length 0 among those reduced; real numbers.
+    q : Var or array_like
+        From 0 to 1; the axes of the result begin with its own.
+    axis : int, tuple of int or None
+        The axes of a row; ``None`` for all.
+    method : str
+        One of NumPy's thirteen, by which a place between two elements is resolved.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    weights : Var or array_like, optional
+        In the shape of `a` or of its axis; for the method ``"inverted_cdf"``.
+
+    Returns
+    -------
+    Var
+        NaN where an element is.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+    DTypeError
+        If a fixed `q` is outside of its range, or there is no such method.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.quantile([3.0, 1.0, 2.0], [0.0, 0.75])
+    >>> y.value
+    array([1. , 2.5])
+    """
+    return _quantile("quantile", a, q, axis, method, keepdims, weights)
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Any:
+    """Return percentiles over axes: quantiles with `q` from 0 to 100.
+
+    Parameters
+    ----------
+    a, q, axis, method, keepdims, weights
+        As of ``rg.quantile``.
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+    DTypeError
+        If a fixed `q` is outside of its range, or there is no such method.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.percentile([3.0, 1.0, 2.0], 75)
+    >>> y.item()
+    2.5
+    """
+    return _quantile("percentile", a, q, axis, method, keepdims, weights)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Any:
+    """Return quantiles over axes of the elements that are not NaN.
+
+    Parameters
+    ----------
+    a, q, axis, method, keepdims, weights
+        As of ``rg.quantile``.
+
+    Returns
+    -------
+    Var
+        NaN where all elements are.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+    DTypeError
+        If a fixed `q` is outside of its range, or there is no such method.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nanquantile([3.0, 1.0, float("nan")], 0.5)
+    >>> y.item()
+    2.0
+    """
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Any:
+    """Return percentiles over axes of the elements that are not NaN.
+
+    Parameters
+    ----------
+    a, q, axis, method, keepdims, weights
+        As of ``rg.quantile``, with `q` from 0 to 100.
+
+    Returns
+    -------
+    Var
+        NaN where all elements are.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+    DTypeError
+        If a fixed `q` is outside of its range, or there is no such method.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nanpercentile([3.0, 1.0, float("nan")], 50)
+    >>> y.item()
+    2.0
+    """
+    return _quantile("nanpercentile", a, q, axis, method, keepdims, weights)
