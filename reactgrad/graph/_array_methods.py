@@ -12,13 +12,13 @@ class ArrayMethods:
 
     __slots__ = ()
 
-    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
         """Return whether all elements along axes are true; see ``rg.all``."""
-        return ops.all(self, axis, keepdims=keepdims)
+        return ops.all(self, axis, keepdims=keepdims, where=where)
 
-    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
         """Return whether any element along axes is true; see ``rg.any``."""
-        return ops.any(self, axis, keepdims=keepdims)
+        return ops.any(self, axis, keepdims=keepdims, where=where)
 
     def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
         """Return the index of the largest element along an axis; see ``rg.argmax``."""
@@ -91,9 +91,11 @@ class ArrayMethods:
         """Return the indices of the elements that are not zero, an array for each axis; see ``rg.nonzero``."""
         return ops.nonzero(self)
 
-    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    def prod(
+        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, **options: Any
+    ) -> Any:
         """Return the product over axes; see ``rg.prod``."""
-        return ops.prod(self, axis, dtype, keepdims=keepdims)
+        return ops.prod(self, axis, dtype, keepdims=keepdims, **options)
 
     def ravel(self, order: str = "C") -> Any:
         """Return the elements along one axis; see ``rg.ravel``."""
@@ -111,9 +113,16 @@ class ArrayMethods:
         """Return where elements would be inserted to keep the order; see ``rg.searchsorted``."""
         return ops.searchsorted(self, v, side)
 
-    def std(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> Any:
         """Return the standard deviation over axes; see ``rg.std``."""
-        return ops.std(self, axis, ddof=ddof, keepdims=keepdims)
+        return ops.std(self, axis, dtype, ddof, keepdims=keepdims, **options)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """Return the value with two axes exchanged; see ``rg.swapaxes``."""
@@ -127,6 +136,13 @@ class ArrayMethods:
         """Return the sum of a diagonal; see ``rg.trace``."""
         return ops.trace(self, offset, axis1, axis2)
 
-    def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> Any:
         """Return the variance over axes; see ``rg.var``."""
-        return ops.var(self, axis, ddof=ddof, keepdims=keepdims)
+        return ops.var(self, axis, dtype, ddof, keepdims=keepdims, **options)

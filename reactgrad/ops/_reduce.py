@@ -121,8 +121,18 @@ MIN  = Op("min",  reduction("min",  lambda dtype: dtype,  identity=False), (_ext
 # fmt: on
 
 
-def _attrs(axis: Any, keepdims: bool) -> Attrs:
-    return (axis_of(axis), bool(keepdims))
+def attrs_of(axis: Any, keepdims: Any) -> Attrs:
+    """Return the attributes of a reduction."""
+    return (axis_of(axis), keepdims if type(keepdims) is bool else _truth(keepdims))
+
+
+def _truth(keepdims: Any) -> bool:
+    """Return ``keepdims`` as a boolean; refuse what is meant for another argument, as a dtype."""
+    if isinstance(keepdims, np.bool_ | int):
+        return bool(keepdims)
+    raise DTypeError(
+        f"keepdims={keepdims!r:.60}: it is true or false. A dtype is given by name, dtype=..."
+    )
 
 
 def axis_of(axis: Any) -> Axis:
@@ -171,7 +181,7 @@ def extremum_from(
         Returns the extremum of two values.
     """
     if initial is None and where is True:
-        return apply(op, (x,), _attrs(axis, keepdims))
+        return apply(op, (x,), attrs_of(axis, keepdims))
     if initial is None:
         raise ShapeError(
             f"{op.name} with where= needs initial=, its value where no element is chosen, as "
@@ -181,7 +191,7 @@ def extremum_from(
     start = in_dtype(node(initial, x), x.dtype)
     if where is not True:
         x = choose(where, x, start)
-    attrs = _attrs(axis, keepdims)
+    attrs = attrs_of(axis, keepdims)
     axes = normal_axes(op.name, attrs[0], x.ndim)
     if 0 in [x.shape[i] for i in axes]:  # the sum of no elements has the right shape
         return in_dtype(choose(True, start, apply(SUM, (x,), attrs)), x.dtype)
@@ -237,11 +247,11 @@ def sum(
     if unknown:
         raise unknown_keyword("rg.sum", unknown, ("axis", "keepdims", "dtype", "initial", "where"))
     if dtype is None and initial is None and where is True:
-        return apply(SUM, (x,), _attrs(axis, keepdims))
+        return apply(SUM, (x,), attrs_of(axis, keepdims))
     x = in_dtype(node(x, where, initial), dtype)
     if where is not True:
         x = choose(where, x, 0)
-    y = in_dtype(apply(SUM, (x,), _attrs(axis, keepdims)), dtype)
+    y = in_dtype(apply(SUM, (x,), attrs_of(axis, keepdims)), dtype)
     return y if initial is None else y + started(y, initial)
 
 
@@ -294,7 +304,7 @@ def mean(
         x = in_dtype(node(x, where), dtype)
     if where is not True:
         return in_dtype(_mean_where(node(x, where), axis, keepdims, where), dtype)
-    return in_dtype(apply(MEAN, (x,), _attrs(axis, keepdims)), dtype)
+    return in_dtype(apply(MEAN, (x,), attrs_of(axis, keepdims)), dtype)
 
 
 def max(
@@ -346,7 +356,7 @@ def max(
     if unknown:
         raise unknown_keyword("rg.max", unknown, ("axis", "keepdims", "initial", "where"))
     if initial is None and where is True:
-        return apply(MAX, (x,), _attrs(axis, keepdims))
+        return apply(MAX, (x,), attrs_of(axis, keepdims))
     return extremum_from(MAX, maximum, x, axis, keepdims, initial, where)
 
 
@@ -399,7 +409,7 @@ def min(
     if unknown:
         raise unknown_keyword("rg.min", unknown, ("axis", "keepdims", "initial", "where"))
     if initial is None and where is True:
-        return apply(MIN, (x,), _attrs(axis, keepdims))
+        return apply(MIN, (x,), attrs_of(axis, keepdims))
     return extremum_from(MIN, minimum, x, axis, keepdims, initial, where)
 
 

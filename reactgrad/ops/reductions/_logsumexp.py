@@ -13,7 +13,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import times
 from reactgrad.ops._elementwise import exp, isfinite
-from reactgrad.ops._reduce import Axis, axis_of, put_back, reduction, sum
+from reactgrad.ops._reduce import Axis, attrs_of, put_back, reduction, sum
 from reactgrad.ops._shapes import normal_axis, resolve
 from reactgrad.ops._softmax import softmax
 from reactgrad.ops._where import where
@@ -78,7 +78,7 @@ def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.item()
     1000.6931471805599
     """
-    return apply(LOGSUMEXP, (a,), (axis_of(axis), bool(keepdims)))
+    return apply(LOGSUMEXP, (a,), attrs_of(axis, keepdims))
 
 
 def _infer_running(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

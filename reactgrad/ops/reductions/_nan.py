@@ -8,7 +8,7 @@ import numpy as np
 
 from reactgrad.ops._elementwise import isnan, logical_and, logical_not
 from reactgrad.ops._operand import in_dtype, node, stretched
-from reactgrad.ops._reduce import Axis, axis_of, mean, sum
+from reactgrad.ops._reduce import Axis, attrs_of, mean, sum
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._deviation import correction_of, masked_var, real_dtype, root
 from reactgrad.ops.reductions._product import prod
@@ -184,9 +184,10 @@ def _var(
     a = in_dtype(node(a, where, average), dtype)
     mask = stretched(_numbers(a, where), a)
     about = None if average is None else node(average, a)
-    found = masked_var(a, axis_of(axis), bool(keepdims), fixed, mask, about)
+    axis, keepdims = attrs_of(axis, keepdims)
+    found = masked_var(a, axis, keepdims, fixed, mask, about)
     # Where no degree of freedom is left NumPy's result is NaN, not infinite.
-    count = sum(in_dtype(mask, np.int64), axis, keepdims=bool(keepdims))
+    count = sum(in_dtype(mask, np.int64), axis, keepdims=keepdims)
     found = choose(count <= fixed, np.nan, found)
     return found, np.dtype(dtype) if dtype is not None else real_dtype(a.dtype)
 

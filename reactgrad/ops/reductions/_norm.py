@@ -16,7 +16,7 @@ from reactgrad.ops._complex import conj, real
 from reactgrad.ops._elementwise import absolute, equal, power, sign
 from reactgrad.ops._layout import expand_dims, transpose
 from reactgrad.ops._operand import in_dtype, node
-from reactgrad.ops._reduce import Axis, axis_of, counting, max, min, put_back, reduction, sum
+from reactgrad.ops._reduce import Axis, attrs_of, counting, max, min, put_back, reduction, sum
 from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops._where import where
 from reactgrad.ops.reductions._deviation import real_dtype
@@ -159,7 +159,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     x = node(x)
     if x.dtype.kind not in "fc":
         x = in_dtype(x, float)
-    axis, keepdims = axis_of(axis), bool(keepdims)
+    axis, keepdims = attrs_of(axis, keepdims)
     if axis is None:
         if ord is None:
             return apply(NORM, (x,), (2.0, None, keepdims))

@@ -12,7 +12,7 @@ from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._operand import node
-from reactgrad.ops._reduce import axis_of
+from reactgrad.ops._reduce import attrs_of
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._truth import own_dtypes
@@ -43,7 +43,7 @@ def _op(name: str) -> Op:
 
 
 def _apply(op: Op, a: Any, axis: Any, keepdims: bool) -> Any:
-    return apply(op, (node(a),), (axis_of(axis), bool(keepdims)))
+    return apply(op, (node(a),), attrs_of(axis, keepdims))
 
 
 _ARGMAX, _ARGMIN, _NANARGMAX, _NANARGMIN = map(_op, ("argmax", "argmin", "nanargmax", "nanargmin"))

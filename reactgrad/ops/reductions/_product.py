@@ -11,7 +11,7 @@ from reactgrad.nodes._op import Op
 from reactgrad.ops._chain import times
 from reactgrad.ops._layout import like_shape, reshape
 from reactgrad.ops._operand import in_dtype, node
-from reactgrad.ops._reduce import Axis, axis_of, put_back, reduction, started, sum, sum_dtype
+from reactgrad.ops._reduce import Axis, attrs_of, put_back, reduction, started, sum, sum_dtype
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._scan import products, shifted
@@ -99,5 +99,5 @@ def prod(
     a = in_dtype(node(a, where, initial), dtype)
     if where is not True:
         a = choose(where, a, 1)
-    y = in_dtype(apply(PROD, (a,), (axis_of(axis), bool(keepdims))), dtype)
+    y = in_dtype(apply(PROD, (a,), attrs_of(axis, keepdims)), dtype)
     return y if initial is None else y * started(y, initial)

@@ -12,7 +12,7 @@ from reactgrad.backend.numpy import _order_statistics
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._operand import node
-from reactgrad.ops._reduce import Axis, axis_of
+from reactgrad.ops._reduce import Axis, attrs_of
 from reactgrad.ops._shapes import common_device, normal_axes
 from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._truth import own_dtypes
@@ -108,7 +108,8 @@ def _quantile(
                 f"{name}: weights= goes with method='inverted_cdf' only, and not with {method!r}."
             )
         operands.append(node(weights, a))
-    return apply(QUANTILE, operands, (name, axis_of(axis), method, bool(keepdims), weak))
+    axis, keepdims = attrs_of(axis, keepdims)
+    return apply(QUANTILE, operands, (name, axis, method, keepdims, weak))
 
 
 def _is_number(q: Any) -> bool:

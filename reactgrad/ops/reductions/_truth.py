@@ -9,9 +9,9 @@ import numpy as np
 from reactgrad.backend import Spec, add_kernels
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
-from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._op import Op
 from reactgrad.ops._operand import node
-from reactgrad.ops._reduce import Axis, axis_of, reduction
+from reactgrad.ops._reduce import Axis, attrs_of, reduction
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._on_host import on_host
 
@@ -30,10 +30,6 @@ def _op(name: str, dtype: Any) -> Op:
 
 
 ALL, ANY, COUNT = _op("all", bool), _op("any", bool), _op("count_nonzero", np.intp)
-
-
-def _attrs(axis: Any, keepdims: Any) -> Attrs:
-    return axis_of(axis), bool(keepdims)
 
 
 def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Any:
@@ -70,7 +66,7 @@ def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True)
     """
     if where is not True:
         a = choose(where, a, True)
-    return apply(ALL, (a,), _attrs(axis, keepdims))
+    return apply(ALL, (a,), attrs_of(axis, keepdims))
 
 
 def any(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Any:
@@ -107,7 +103,7 @@ def any(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True)
     """
     if where is not True:
         a = choose(where, a, False)
-    return apply(ANY, (a,), _attrs(axis, keepdims))
+    return apply(ANY, (a,), attrs_of(axis, keepdims))
 
 
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
@@ -140,4 +136,4 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.value
     array([1, 2])
     """
-    return apply(COUNT, (node(a),), _attrs(axis, keepdims))
+    return apply(COUNT, (node(a),), attrs_of(axis, keepdims))
