@@ -127,6 +127,7 @@ def adder(
     It takes the value, in one piece, which may have a wider dtype.
     """
     at = positions(shape, index, indices)
+    whole = _part_shape(shape, index, indices)
     once = index.along is None and all(one.dtype.kind == "b" for one in index.arrays(indices))
 
     def add(target: Any) -> None:
@@ -138,15 +139,21 @@ def adder(
             np.add.at(target, key, x.astype(target.dtype, copy=False))
             return
         flat = at()
-        values = np.broadcast_to(x, _result(x, flat, index, shape)).astype(target.dtype, copy=False)
+        part = flat.shape if whole is None else whole
+        values = np.broadcast_to(x, part).astype(target.dtype, copy=False)
         np.add.at(target.reshape(-1), flat.reshape(-1), values.reshape(-1))
 
     return add
 
 
-def _result(x: Any, flat: Array, index: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape in which `x` has one element for each flat place."""
-    return x.shape if x.size == flat.size else flat.shape
+def _part_shape(
+    shape: Sequence[int], index: Any, indices: Sequence[Array]
+) -> tuple[int, ...] | None:
+    """Return the shape of a part whose places are counted here; ``None`` for that of the places."""
+    if index.row is None:
+        return None
+    axis, numbers = index.row % len(shape), index.numbers(indices)[0]
+    return (*shape[:axis], *numbers.shape, *shape[axis + 1 :])
 
 
 def _masked(indices: Sequence[Any]) -> bool:

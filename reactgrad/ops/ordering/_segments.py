@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec, spec
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.numpy import _segments as _kernels
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
@@ -16,6 +17,8 @@ from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._places import Index, given, rows_at
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._take import numbers_of, take
+
+add_kernels(_kernels.register)
 
 
 def _segments(name: str, specs: tuple[Spec, ...], count: int) -> tuple[int | None, ...]:

@@ -1,4 +1,4 @@
-"""Kernels that write or add elements at numbered places of a copy, and segments of rows."""
+"""Kernels that join the rows of segments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._parts import numbers_check
-from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend._registry import register_binder
 from reactgrad.backend.numpy._scatter import adder, bind_rows, positions
 from reactgrad.backend.numpy._sums import WIDER
 
@@ -17,38 +17,6 @@ Call = Callable[[], object]
 
 def register(xp: Any, kind: str) -> None:
     """Register these kernels for a namespace that mirrors NumPy."""
-
-    def key_of(numbers: Any, attrs: tuple[Any, ...], shape: Sequence[int]) -> Any:
-        return attrs[0].filled([None, numbers], shape)
-
-    def bind_added(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        x, source, numbers = inputs
-        wide = WIDER.get(out.dtype.char)
-        # NumPy's adding at places is fast only for one row of numbers; elsewhere there is one way.
-        add = adder(source, attrs[0], (numbers,), out.shape) if xp is np else None
-
-        def added() -> None:
-            target = out if wide is None else xp.empty(out.shape, wide)
-            xp.copyto(target, x)
-            if add is not None:
-                add(target)
-            else:
-                xp.add.at(target, key_of(numbers, attrs, out.shape), source.astype(target.dtype))
-            if target is not out:
-                xp.copyto(out, target, "same_kind")
-
-        return added
-
-    def written(x: Any, source: Any, numbers: Any, out: Any, index: Any) -> None:
-        xp.copyto(out, x)
-        out[index.filled([None, numbers], out.shape)] = source
-
-    def last(x: Any, numbers: Any, out: Any, index: Any) -> None:
-        key = index.filled([None, numbers], x.shape)
-        order = xp.arange(out.size).reshape(out.shape)
-        stamps = xp.zeros(x.shape, xp.intp)
-        stamps[key] = order
-        xp.equal(stamps[key], order, out)
 
     def bind_segment_sum(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         data, numbers = inputs
@@ -98,9 +66,6 @@ def register(xp: Any, kind: str) -> None:
 
         return bind
 
-    register_binder("added_at", kind, bind_added)
-    register_kernel("written_at", kind, written)
-    register_kernel("last_written", kind, last)
     register_binder("segment_sum", kind, bind_segment_sum)
     register_binder("segment_max", kind, bind_extremum(xp.maximum, True))
     register_binder("segment_min", kind, bind_extremum(xp.minimum, False))
