@@ -71,7 +71,16 @@ def register(xp: Any, kind: str) -> None:
 
     def lexsort(*operands: Any) -> None:
         *keys, out, axis = operands
-        out[...] = xp.lexsort(tuple(keys), axis)
+        if xp is np:
+            out[...] = np.lexsort(tuple(keys), axis)
+            return
+        order = keys[0].argsort(
+            axis, kind="stable"
+        )  # one key after the other, the most important one last
+        for key in keys[1:]:
+            again = xp.take_along_axis(key, order, axis).argsort(axis, kind="stable")
+            order = xp.take_along_axis(order, again, axis)
+        xp.copyto(out, order)
 
     def isin(element: Any, test: Any, out: Any, unique: bool, invert: bool, how: Any) -> None:
         more = {} if how is None else {"kind": how}
@@ -79,21 +88,23 @@ def register(xp: Any, kind: str) -> None:
 
     def interp(*operands: Any) -> None:
         x, knots, values, *ends, out, given = operands
-        bounds = dict(zip(given, [one.item() for one in ends], strict=True))
-        out[...] = xp.interp(x, knots, values, bounds.get("l"), bounds.get("r"))
+        xp.copyto(out, xp.interp(x, knots, values))
+        for word, end in zip(given, ends, strict=True):
+            xp.copyto(out, end, where=x < knots[0] if word == "l" else x > knots[-1])
 
     def choose(*operands: Any) -> None:
         numbers, *choices, out, mode = operands
         count = len(choices)
-        if mode == "raise":
-            if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
-                wrong = numbers[(numbers < 0) | (numbers >= count)].flat[0]
-                raise IndexingError(
-                    f"choose: there is no choice {wrong} among {count}; numbers are from 0 to {count - 1}, "
-                    'or write mode="wrap" or mode="clip".'
-                )
-        else:
-            numbers = numbers % count if mode == "wrap" else numbers.clip(0, count - 1)
+        if mode == "clip":
+            numbers = numbers.clip(0, count - 1)
+        elif mode == "wrap" or xp is not np:  # elsewhere an error would have to wait for the host
+            numbers = numbers % count
+        elif numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+            wrong = numbers[(numbers < 0) | (numbers >= count)].flat[0]
+            raise IndexingError(
+                f"choose: there is no choice {wrong} among {count}; numbers are from 0 to {count - 1}, "
+                'or write mode="wrap" or mode="clip".'
+            )
         if count <= MOST_CHOICES and xp is np:
             np.choose(numbers, choices, out, "wrap")  # type: ignore[call-overload]
             return
