@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import Any, Final
 
 from reactgrad.autodiff._edges import operand_vars, sources
@@ -282,22 +283,80 @@ def _swapped(x: Any) -> Any:
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
+def _einsum(part: _Part) -> Any:
+    """Batch a product by one more label, of the operand that has the axis and of the result."""
+    if all(wide is not None for wide in part.wides):
+        return None
+    operands, _, result = part.attrs[0].partition("->")
+    terms = operands.split(",")
+    label = next((one for one in ascii_letters if one not in operands), None)
+    if label is None:
+        return None
+    inputs = [
+        term + label * (wide is not None) for term, wide in zip(terms, part.wides, strict=True)
+    ]
+    values = [
+        one if wide is None else wide for one, wide in zip(part.operands, part.wides, strict=True)
+    ]
+    return apply(part.op, values, (f"{','.join(inputs)}->{result}{label}",))
+
+
+def _diagonal(part: _Part) -> Any:
+    """Batch a diagonal, which is the last axis of the result: the axis of seeds changes places with it."""
+    shape = known_shape(part.operands[0])
+    if shape is None:
+        return None
+    offset, axis1, axis2, same = part.attrs
+    return _swapped(part.on_first((offset, axis1 % len(shape), axis2 % len(shape), same)))
+
+
+def _place_diagonal(part: _Part) -> Any:
+    if part.shape is None:
+        return None
+    _, offset, axis1, axis2, same = part.attrs
+    ndim = len(part.shape)
+    attrs = ((*part.shape, part.length), offset, axis1 % ndim, axis2 % ndim, same)
+    return apply(part.op, (_swapped(part.wides[0]),), attrs)
+
+
+def _transform(part: _Part) -> Any:
+    """Batch a Fourier transform, or a shift of its result."""
+    shape = known_shape(part.operands[0])
+    if shape is None:
+        return None
+    at = 0 if part.op.name == "fftshift" else 1
+    axes = range(len(shape)) if part.attrs[at] is None else part.attrs[at]
+    axes = tuple(i % len(shape) for i in axes)
+    return part.on_first((*part.attrs[:at], axes, *part.attrs[at + 1 :]))
+
+
 # How each op treats the axis, by the op's name.
 RULES: Final[dict[str, Rule]] = {
     "accumulate": _accumulate,
     "alias": lambda part: part.wides[0],
     "broadcast_to": _to_shape,
     "concatenate": _join,
+    "diagonal": _diagonal,
+    "einsum": _einsum,
     "expand_dims": _reshape,
+    "fft": _transform,
+    "fftshift": _transform,
+    "fit_shape": _to_shape,
     "gather": _getitem,
     "getitem": _getitem,
+    "ifft": _transform,
+    "irfft": _transform,
+    "irfft_transposed": _transform,
     "log_softmax_grad": _rows,
     "matmul": _matmul,
     "mean": _reduce,
     "over_std": _rows,
     "pick": _numbered,
     "place": _numbered,
+    "place_diagonal": _place_diagonal,
     "reshape": _reshape,
+    "rfft": _transform,
+    "rfft_transposed": _transform,
     "softmax_grad": _rows,
     "split": _split,
     "squeeze": _reshape,

@@ -89,13 +89,14 @@ def _narrow(x: Any, term: str, y: Any, other: str, out: Any, result: str) -> tup
     if not wide:
         return x, term
     index = tuple([0 if i in wide else slice(None) for i in range(x.ndim)])
-    return x[index], "".join([one for i, one in enumerate(term) if i not in wide])
+    # The dots keep a view where no axis is left: without them it would be a number, which does not follow.
+    return x[(*index, ...)], "".join([one for i, one in enumerate(term) if i not in wide])
 
 
 def _spread(xp: Any, x: Any, term: str, result: str) -> Any:
     """Return an operand with its axes in the order of the result, and of length 1 where it has none."""
     x = x.transpose([term.index(one) for one in result if one in term])
-    return x[tuple([slice(None) if one in term else None for one in result])]
+    return x[(..., *[slice(None) if one in term else None for one in result])]
 
 
 def _matrices(

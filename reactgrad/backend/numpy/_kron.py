@@ -15,8 +15,8 @@ def register(xp: Any, kind: str) -> None:
     def bind_kron(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         a, b = (one.reshape((1,) * (out.ndim - one.ndim) + one.shape) for one in inputs)
         both = [n for pair in zip(a.shape, b.shape, strict=True) for n in pair]
-        left = a[(slice(None), None) * out.ndim]
-        right = b[(None, slice(None)) * out.ndim]
+        left = a[(*(slice(None), None) * out.ndim, ...)]
+        right = b[(*(None, slice(None)) * out.ndim, ...)]
         return partial(xp.multiply, left, right, out.reshape(both))
 
     register_binder("kron", kind, bind_kron)

@@ -25,7 +25,7 @@ def register(xp: Any, kind: str) -> None:
         calls = []
         for parts in product(*halves):
             source, target = tuple([one for one, _ in parts]), tuple([one for _, one in parts])
-            calls.append(partial(xp.copyto, out[target], x[source]))
+            calls.append(partial(xp.copyto, out[(*target, ...)], x[(*source, ...)]))
         return calls[0] if len(calls) == 1 else InTurn(*calls)
 
     register_binder("fftshift", kind, bind)

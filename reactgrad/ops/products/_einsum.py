@@ -15,7 +15,7 @@ from reactgrad.ops._astype import astype
 from reactgrad.ops._layout import alias, known_shape
 from reactgrad.ops.products._contract import alone, contract, ordered
 from reactgrad.ops.products._operands import variables
-from reactgrad.ops.products._subscripts import Subscripts, parsed, written
+from reactgrad.ops.products._subscripts import LETTERS, Subscripts, parsed, written
 
 # The length that counts for the order of products where an axis has none yet.
 _LENGTH_UNKNOWN = 64
@@ -75,6 +75,7 @@ def einsum(
         return _single(arrays[0], terms[0], result)
     if len(arrays) == 2:
         return contract(*arrays, *terms, result)
+    _check_lengths(text, terms, arrays)
     return _by_path(arrays, Subscripts(terms, result), _path_for(terms, result, arrays, optimize))
 
 
@@ -84,6 +85,20 @@ def _ndims(text: str, arrays: Sequence[Any]) -> tuple[int, ...] | None:
         return tuple([one.ndim for one in arrays])
     shapes = [known_shape(one) for one in arrays]
     return None if None in shapes else tuple([len(one) for one in shapes])  # type: ignore[arg-type]
+
+
+def _check_lengths(text: str, terms: Sequence[str], arrays: Sequence[Any]) -> None:
+    lengths: dict[str, int] = {}
+    for term, x in zip(terms, arrays, strict=True):
+        for label, n in zip(term, known_shape(x) or (), strict=False):
+            m = lengths.setdefault(label, n or 1)
+            if m == 1:
+                lengths[label] = n or 1
+            elif n not in (1, None, m):
+                raise ShapeError(
+                    f"einsum({text!r}): an axis with label {label!r} has length {m} in one operand, and {n} in "
+                    "another one. Axes with one label have one length, or length 1."
+                )
 
 
 def _converted(x: Any, dtype: Any, casting: Any) -> Any:
@@ -137,8 +152,13 @@ def _found_path(
     terms: tuple[str, ...], result: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
 ) -> Path:
     samples = [np.broadcast_to(np.float64(0.0), shape) for shape in shapes]
+    text = f"{','.join(terms)}->{result}"
+    others = dict.fromkeys([one for one in text if one not in ",->"])
+    letters = dict(zip(others, LETTERS, strict=False))  # axes without a letter get one
     try:
-        path, _ = np.einsum_path(f"{','.join(terms)}->{result}", *samples, optimize=optimize)
+        path, _ = np.einsum_path(
+            "".join([letters.get(one, one) for one in text]), *samples, optimize=optimize
+        )
     except (TypeError, KeyError, ValueError, RuntimeError) as error:
         raise ShapeError(f"einsum with optimize={optimize!r:.60}: {error}.") from None
     return tuple([tuple(sorted(step)) for step in path[1:]])

@@ -63,6 +63,7 @@ CASES = [
     one("kron", [(2, 3), (4, 2)], **COMPLEX),
     one("kron", [(2, 3, 2), (3,)], **REAL),
     one("kron", [(), (3,)], **REAL),
+    one("kron", [(), ()], **REAL),
     one("cross", [(3,), (3,)], dtypes="Ddfei", **FIXED),
     one("cross", [(4, 3), (4, 3)], dtypes="dfei", empty=[(0, 3), (0, 3)]),
     one("cross", [(4, 3), (3,)], dtypes="dfei", **FIXED),
