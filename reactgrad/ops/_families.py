@@ -22,7 +22,7 @@ FAMILIES: Final = {
         "ptp quantile std trapezoid unwrap var"
     ),
     "products": (
-        "cross dot diag diag_indices_from diagflat diagonal einsum einsum_path inner kron matrix_transpose matvec outer "
+        "cross dot diag diagflat diagonal einsum einsum_path inner kron matrix_transpose matvec outer "
         "tensordot trace tri tril tril_indices_from triu triu_indices_from vander vdot vecdot vecmat"
     ),
     "arrangement": (

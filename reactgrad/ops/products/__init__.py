@@ -7,7 +7,7 @@
 - ``_dot``: dot, inner, outer, tensordot, vdot, vecdot, matvec, vecmat, matrix_transpose.
 - ``_kron``: the Kronecker product. ``_cross``: the cross product.
 - ``_diagonal``: diagonal, diag, diagflat, trace.
-- ``_triangle``: tril, triu, tri, and the indices of triangles and diagonals. ``_vander``: matrices of powers.
+- ``_triangle``: tril, triu, tri, and the indices of triangles. ``_vander``: matrices of powers.
 - ``_matrices``: the functions of ``numpy.linalg`` whose signature is another one than that of the function of
   the same name here.
 """
@@ -29,7 +29,6 @@ from reactgrad.ops.products._dot import vecmat as vecmat
 from reactgrad.ops.products._einsum import einsum as einsum
 from reactgrad.ops.products._einsum import einsum_path as einsum_path
 from reactgrad.ops.products._kron import kron as kron
-from reactgrad.ops.products._triangle import diag_indices_from as diag_indices_from
 from reactgrad.ops.products._triangle import tri as tri
 from reactgrad.ops.products._triangle import tril as tril
 from reactgrad.ops.products._triangle import tril_indices_from as tril_indices_from

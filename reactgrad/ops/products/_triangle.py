@@ -192,38 +192,6 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return np.triu_indices(m, k, n)
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """Return the indices of the main diagonal of an array whose axes have one length.
-
-    Parameters
-    ----------
-    arr : Var or array_like
-        At least two axes. Only its shape counts, and the indices do not follow when it changes.
-
-    Returns
-    -------
-    tuple of ndarray
-        An array for each axis: ``x[rg.diag_indices_from(x)]``.
-
-    Raises
-    ------
-    ShapeError
-        If the lengths differ, or one is not known yet.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> rg.diag_indices_from([[1.0, 2.0], [3.0, 4.0]])
-    (array([0, 1]), array([0, 1]))
-    """
-    shape = np.shape(arr)
-    if len(shape) < 2 or None in shape or len(set(shape)) > 1:
-        raise ShapeError(
-            f"diag_indices_from of shape {shape}: it needs two axes or more, all of one known length."
-        )
-    return np.diag_indices(shape[0], len(shape))
-
-
 def _lengths(name: str, x: Any) -> tuple[int, int]:
     shape = np.shape(x)
     if len(shape) != 2 or None in shape:
