@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors of Hermitian matrices.
 
 The rules are those of Giles, "An extended collection of matrix derivative results" (2008), 3.1, with
-one difference where eigenvalues are equal: see ``gap``.
+an addition where eigenvalues are equal: see ``gap``.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class EighResult(NamedTuple):
 def gap(x: Any, w: Any, sign: int) -> Any:
     """Return ``(x + sign x^H) / 2`` over ``w[j] - w[i]``, and 0 on the diagonal.
 
-    Where two numbers are equal up to rounding, and what is divided is 0 up to rounding, the result is 0: the
-    function then depends on the space of the two vectors only, and has a derivative. Elsewhere the derivative
-    does not exist, and the result is infinite, NaN or very large.
+    Where two numbers are equal up to rounding, the result is NaN: their vectors are any two of a plane, and
+    even of a function of the whole plane this rule could not tell the derivative. It is 0 where both elements
+    of `x` are 0: a function of other vectors has no NaN.
     """
     return apply(GAP, (x, w), (sign,))
 
@@ -163,10 +163,10 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     Returns
     -------
     EighResult
-        ``eigenvalues``, ascending, and ``eigenvectors`` in columns, from one decomposition. Values have a
-        gradient wherever the function has one, also where they are equal. That of vectors of
-        equal values is infinite or NaN, except where the function depends on their common space only. Lengths
-        and phases of vectors are fixed, and no gradient passes them.
+        ``eigenvalues``, ascending, and ``eigenvectors`` in columns, from one decomposition. The gradient of
+        values is right also where they are equal, as that of their sum or of an equal function of each. That
+        of vectors whose values are equal up to rounding is NaN, and so is a second derivative of
+        such values. No gradient passes the lengths and phases of vectors.
 
     Raises
     ------

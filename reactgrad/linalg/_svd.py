@@ -232,10 +232,10 @@ def svd(
     Returns
     -------
     SVDResult or Var
-        ``U``, ``S`` and ``Vh``, from one decomposition. Values have a gradient also where they are equal, and
-        at 0 that of PyTorch. That of vectors of equal values, or of 0, is infinite or NaN, except where the
-        function depends on their common space only. The vectors beyond k may turn among each other:
-        gradients are those of functions that do not depend on how.
+        ``U``, ``S`` and ``Vh``, from one decomposition. The gradient of values is right also where they are
+        equal, and at 0 it is that of PyTorch. That of vectors whose values are equal up to rounding, or 0,
+        is NaN or infinite. The vectors beyond k may turn among each other: gradients are those of functions
+        that do not depend on how.
 
     Raises
     ------

@@ -43,17 +43,16 @@ def register(xp: Any, kind: str) -> None:
     def gap(x: Any, w: Any, out: Any, sign: int) -> None:
         """Write ``(x + sign x^H) / 2`` over the distances of the numbers `w`, 0 on the diagonal.
 
-        Where two of them are one number up to rounding, 0 over 0 up to rounding is 0: what depends on the
-        common space of their vectors only does not change as these turn.
+        Where two of them are one number up to rounding, the quotient is NaN; where both elements that are
+        added are 0, it is 0.
         """
-        both = (x + sign * x.swapaxes(-1, -2).conj()) * 0.5
+        turned = x.swapaxes(-1, -2).conj()
         apart = w[..., None, :] - w[..., :, None]
-        eps = xp.finfo(w.dtype).eps * 8 * max(w.shape[-1], 1)
+        n = w.shape[-1]
         largest = xp.abs(w).max(-1, initial=0)[..., None, None]
-        noise = eps * xp.abs(x).max((-2, -1), initial=0)[..., None, None]
-        none = (xp.abs(apart) <= eps * largest) & (xp.abs(both) <= noise)
-        none |= xp.eye(w.shape[-1], dtype=bool)
-        out[...] = xp.where(none, 0, both / xp.where(none, 1, apart))
+        apart[xp.abs(apart) <= n * xp.finfo(w.dtype).eps * largest] = xp.nan
+        none = ((x == 0) & (turned == 0)) | xp.eye(n, dtype=bool)
+        out[...] = xp.where(none, 0, (x + sign * turned) * 0.5 / apart)
 
     def kept(s: Any, rcond: Any, m: int, n: int, auto: bool) -> Any:
         """Return which singular values count as more than 0."""

@@ -9,6 +9,7 @@ k directions: the one at index i for those directions whose bit is set in i.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, Final
 
 from reactgrad.backend._registry import register_kernel
@@ -23,6 +24,7 @@ _LARGEST: Final = {
 _WITH_DIRECTIONS: Final = 0.72
 
 
+@cache
 def _coefficients(degree: int) -> list[float]:
     """Return those of the numerator, of which the last is 1; all are integers."""
     top = math.factorial(2 * degree) // math.factorial(degree)
@@ -41,39 +43,34 @@ def _times(a: Any, b: Any) -> Any:
     """Return the product of two matrices with their derivatives."""
     if len(a) == 1:
         return a @ b
-    out = []
-    for i in range(len(a)):
-        total, part = a[i] @ b[0], i
+    out = a[0] @ b
+    for i in range(1, len(a)):
+        part = i
         while part:
+            out[i] += a[part] @ b[i ^ part]
             part = (part - 1) & i
-            total = total + a[part] @ b[i ^ part]
-        out.append(total)
-    return _stacked(a, out)
-
-
-def _stacked(like: Any, parts: list[Any]) -> Any:
-    out = like.copy()
-    for i, part in enumerate(parts):
-        out[i] = part
     return out
 
 
 def _divided(xp: Any, a: Any, b: Any) -> Any:
     """Return ``a**-1 @ b`` of two matrices with their derivatives."""
-    parts: list[Any] = []
+    if len(a) == 1:
+        return xp.linalg.solve(a, b)
+    out = xp.empty_like(b)
     for i in range(len(a)):
         right, part = b[i], i
         while part:
-            right = right - a[part] @ parts[i ^ part]
+            right = right - a[part] @ out[i ^ part]
             part = (part - 1) & i
-        parts.append(xp.linalg.solve(a[0], right))
-    return _stacked(b, parts)
+        out[i] = xp.linalg.solve(a[0], right)
+    return out
 
 
 def _approximant(xp: Any, a: Any, degree: int) -> Any:
     c = _coefficients(degree)
-    one = xp.zeros_like(a)
-    one[0] = xp.eye(a.shape[-1], dtype=a.dtype)
+    one = xp.eye(a.shape[-1], dtype=a.dtype)
+    if len(a) > 1:
+        one = xp.where(xp.arange(len(a))[:, None, None, None] == 0, one, 0).astype(a.dtype)
     a2 = _times(a, a)
     if degree == 13:
         a4 = _times(a2, a2)
@@ -97,27 +94,33 @@ def exponential(xp: Any, a: Any) -> Any:
     norm = xp.abs(a[0]).sum(-2).max(-1, initial=0)
     if len(a) > 1:
         norm = norm / _WITH_DIRECTIONS
+    degrees = xp.searchsorted(xp.asarray([*largest.values()][:-1]), norm)
+    some = set(degrees.tolist())
+    if len(some) == 1:
+        return _scaled(xp, a, norm, *[*largest.items()][some.pop()])
     out = xp.empty_like(a)
-    smaller = xp.zeros(norm.shape, bool)
-    for degree, bound in largest.items():
-        last = degree == max(largest)
-        here = ~smaller if last else (norm <= bound) & ~smaller
-        smaller |= here
-        if not here.any():
-            continue
-        if not last:
-            out[:, here] = _approximant(xp, a[:, here], degree)
-            continue
-        ratio = norm[here] / bound
-        ratio = xp.where(xp.isfinite(ratio) & (ratio > 1), ratio, 1)
-        halvings = xp.ceil(xp.log2(ratio)).astype(int)
-        scale = xp.ldexp(xp.ones_like(ratio), -halvings).astype(a.real.dtype)
-        found = _approximant(xp, a[:, here] * scale[:, None, None], degree)
-        for turn in range(int(halvings.max(initial=0))):
-            more = halvings > turn
-            found[:, more] = _times(found[:, more], found[:, more])
-        out[:, here] = found
+    for one in some:
+        here = degrees == one
+        out[:, here] = _scaled(xp, a[:, here], norm[here], *[*largest.items()][one])
     return out
+
+
+def _scaled(xp: Any, a: Any, norm: Any, degree: int, bound: float) -> Any:
+    """Return exponentials by one degree, of matrices halved until their norms are below the bound."""
+    ratio = norm / bound
+    ratio = xp.where(xp.isfinite(ratio) & (ratio > 1), ratio, 1)
+    halvings = xp.ceil(xp.log2(ratio)).astype(int)
+    most = int(halvings.max(initial=0))
+    if most:
+        a = a * xp.ldexp(xp.ones_like(ratio), -halvings).astype(a.real.dtype)[:, None, None]
+    found = _approximant(xp, a, degree)
+    for turn in range(most):
+        more = halvings > turn
+        if more.all():
+            found = _times(found, found)
+        else:
+            found[:, more] = _times(found[:, more], found[:, more])
+    return found
 
 
 def register(xp: Any, kind: str) -> None:
