@@ -200,7 +200,9 @@ class Value(ArrayMethods, Handle, Generic[V]):
 
     def value_shape(self) -> tuple[int, ...]:
         """Return the shape of the present value, which is computed if needed."""
-        shape = np.shape(self._present())
+        value = self._present()
+        own = getattr(value, "shape", None)  # of an array of a device NumPy would make a copy first
+        shape = own if type(own) is tuple else np.shape(value)
         self._graph._programs.observe(self._slot, shape)
         return shape
 
@@ -226,7 +228,8 @@ class Value(ArrayMethods, Handle, Generic[V]):
         """The dtype, without computing; the dtype of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
         if found is None:
-            return np.asarray(self._present()).dtype
+            own = getattr(value := self._present(), "dtype", None)
+            return own if isinstance(own, np.dtype) else np.asarray(value).dtype
         return found.dtype
 
     @property

@@ -352,7 +352,12 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
         return place
 
     def add_at(x: Any, key: Callable[[], Any], out: Any) -> None:
-        xp.add.at(out, key(), x.astype(out.dtype, copy=False))
+        x = x.astype(out.dtype, copy=False)
+        if xp is not np and out.dtype.kind == "c":  # CuPy adds real numbers at places
+            xp.add.at(out.real, key(), x.real)
+            xp.add.at(out.imag, key(), x.imag)
+        else:
+            xp.add.at(out, key(), x)
 
     def bind_accumulate(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]

@@ -13,16 +13,15 @@ def register(xp: Any, kind: str) -> None:
     def unique(x: Any, out: Any, axis: int | None, equal_nan: bool) -> Any:
         return xp.unique(x, axis=axis, equal_nan=equal_nan)
 
-    def places(x: Any, out: Any, axis: int | None, equal_nan: bool) -> Any:
-        """Return how many there are, their first places and counts, and each element's number among them."""
+    def places(x: Any, out: Any, axis: int | None, equal_nan: bool) -> None:
         _, first, inverse, counts = xp.unique(x, True, True, True, axis, equal_nan=equal_nan)
-        many = xp.asarray([first.size], xp.intp)
-        return xp.concatenate((many, first, counts, inverse.reshape(-1)))
+        many = first.shape[0]
+        out[0, :many], out[0, many:] = first, -1
+        out[1, :many], out[1, many:] = counts, 0
+        out[2] = inverse.reshape(-1)
 
     def part(found: Any, out: Any, name: str) -> Any:
-        many = int(found[0])
-        start = {"index": 1, "counts": 1 + many, "inverse": 1 + 2 * many}[name]
-        return found[start : None if name == "inverse" else start + many].copy()
+        return found[0][found[0] >= 0] if name == "index" else found[1][found[1] > 0]
 
     def common(x: Any, y: Any, out: Any, assume_unique: bool) -> Any:
         return xp.stack(xp.intersect1d(x, y, assume_unique, True)[1:])

@@ -1,23 +1,24 @@
 """Distinct elements: unique in all its forms.
 
-The places of what is unique come from one op, in one array of integers: the number of distinct elements, the
-first place of each, how many there are of each, and for each element which of them it is. Its parts are nodes of
-their own. The values are taken at the first places, so that their gradient goes there.
+The places of what is unique come from one op, in one array of three rows, as long as there are elements: the first
+place of each distinct one, and -1 behind them; how many there are of each, and 0; for each element which of them it
+is. The parts are nodes of their own. The values are taken at the first places, so that their gradient goes there.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend import Spec, add_kernels
+from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _sets
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._index import Placed, accumulate
 from reactgrad.ops._layout import like_shape, reshape, spread
-from reactgrad.ops._places import given, rows_at
+from reactgrad.ops._places import nodes_of, rows_at
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.ordering._take import take
 
@@ -27,6 +28,15 @@ add_kernels(_sets.register)
 def _by_value(specs: tuple[Spec, ...], attrs: Attrs) -> None:
     if attrs[0] is not None:
         normal_axis("unique", attrs[0], len(specs[0].shape))
+
+
+def _infer_places(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (one,), axis = specs, attrs[0]
+    if axis is None:
+        length = prod(one.shape) if one.known else None  # type: ignore[arg-type]
+    else:
+        length = one.shape[normal_axis("unique", axis, len(one.shape))]
+    return spec((3, length), np.dtype(np.intp), one.device)
 
 
 def _rows(x: Any, axis: int | None) -> tuple[Any, int]:
@@ -49,7 +59,7 @@ def _unique_jvp(t: Any, ans: Any, x: Any, axis: int | None, equal_nan: bool) -> 
 
 
 UNIQUE = Op("unique", _by_value, (_unique_rule,), (_unique_jvp,))
-PLACES = Op("unique_places", _by_value, (None,), (None,))
+PLACES = Op("unique_places", _infer_places, (None,), (None,))
 PART = Op("unique_part", lambda specs, attrs: None, (None,), (None,))
 
 
@@ -101,7 +111,7 @@ def unique(
     >>> rg.grad(values.sum(), x).value
     array([1., 1., 0.])
     """
-    ar = given(ar)
+    (ar,) = nodes_of(ar)
     wanted = [
         name
         for name, asked in (
@@ -116,12 +126,11 @@ def unique(
     places = apply(PLACES, (ar,), (axis, bool(equal_nan)))
     first = apply(PART, (places,), ("index",))
     found = {"index": first}
-    for name in wanted[1:] if wanted[0] == "index" else wanted:
-        found[name] = apply(PART, (places,), (name,))
-    if axis is None and "inverse" in found:
-        found["inverse"] = like_shape(
-            found["inverse"], ar if hasattr(ar, "_graph") else places._graph.const(ar)
-        )
+    if return_counts:
+        found["counts"] = apply(PART, (places,), ("counts",))
+    if return_inverse:
+        inverse = places[2]
+        found["inverse"] = like_shape(inverse, ar) if axis is None else inverse
     rows, at = _rows(ar, axis)
     return (take(rows, first, at), *[found[name] for name in wanted])
 

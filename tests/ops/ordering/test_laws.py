@@ -90,7 +90,7 @@ CASES = [
         lambda x: np.argsort(-x, kind="stable"),
         [(3, 9)],
         order=0,
-        dtypes="idf",
+        dtypes="dif",
     ),
     Case(
         "lexsort",
@@ -98,7 +98,7 @@ CASES = [
         lambda x, y: np.lexsort((x, y)),
         [(3, 4), (3, 4)],
         order=0,
-        dtypes="idf",
+        dtypes="dif",
     ),
     Case(
         "sort_complex",
@@ -358,19 +358,19 @@ CASES = [
         lambda x: np.isin(x, [0.0, 4.0, -4.0]),
         [(3, 4)],
         order=0,
-        dtypes="id",
+        dtypes="di",
         empty=[(0,)],
     ),
 ]
 
 # Their length shows only when they have been computed, so they are not built before their operands have values.
 BY_VALUE = [
-    Case("nonzero", rg.nonzero, np.nonzero, [(3, 4)], order=0, dtypes="id?D", empty=[(0, 4)]),
-    Case("nonzero row", rg.nonzero, np.nonzero, [(7,)], order=0, dtypes="id?", empty=[(0,)]),
+    Case("nonzero", rg.nonzero, np.nonzero, [(3, 4)], order=0, dtypes="di?D", empty=[(0, 4)]),
+    Case("nonzero row", rg.nonzero, np.nonzero, [(7,)], order=0, dtypes="di?", empty=[(0,)]),
     Case(
-        "flatnonzero", rg.flatnonzero, np.flatnonzero, [(3, 4)], order=0, dtypes="id?", empty=[(0,)]
+        "flatnonzero", rg.flatnonzero, np.flatnonzero, [(3, 4)], order=0, dtypes="di?", empty=[(0,)]
     ),
-    Case("argwhere", rg.argwhere, np.argwhere, [(3, 4)], order=0, dtypes="id?", empty=[(0, 2)]),
+    Case("argwhere", rg.argwhere, np.argwhere, [(3, 4)], order=0, dtypes="di?", empty=[(0, 2)]),
     Case("where", rg.where, np.where, [(3, 4)], order=0, dtypes="i?", empty=[(0, 2)]),
     Case(
         "compress",
@@ -405,33 +405,33 @@ BY_VALUE = [
         lambda x: rg.unique(x, True, True, True),
         lambda x: np.unique(x, True, True, True),
         [(3, 4)],
-        dtypes="idf",
+        dtypes="dif",
     ),
     Case(
         "unique inverse",
         lambda x: rg.unique(x, return_inverse=True),
         lambda x: np.unique(x, return_inverse=True),
         [(3, 4)],
-        dtypes="id",
+        dtypes="di",
     ),
     Case(
         "unique rows with all",
         lambda x: rg.unique(x, True, True, True, 0),
         lambda x: np.unique(x, True, True, True, 0),
         [(3, 2)],
-        dtypes="id",
+        dtypes="di",
     ),
-    Case("unique_all", rg.unique_all, np.unique_all, [(3, 4)], dtypes="id"),
-    Case("unique_counts", rg.unique_counts, np.unique_counts, [(3, 4)], dtypes="id"),
-    Case("unique_inverse", rg.unique_inverse, np.unique_inverse, [(3, 4)], dtypes="id"),
+    Case("unique_all", rg.unique_all, np.unique_all, [(3, 4)], dtypes="di"),
+    Case("unique_counts", rg.unique_counts, np.unique_counts, [(3, 4)], dtypes="di"),
+    Case("unique_inverse", rg.unique_inverse, np.unique_inverse, [(3, 4)], dtypes="di"),
     Case(
         "unique_values",
         rg.unique_values,
         lambda x: np.unique(x, equal_nan=False),
         [(3, 4)],
-        dtypes="id",
+        dtypes="di",
     ),
-    Case("union1d", rg.union1d, np.union1d, [(3, 4), (5,)], dtypes="idf"),
+    Case("union1d", rg.union1d, np.union1d, [(3, 4), (5,)], dtypes="dif"),
     Case(
         "intersect1d",
         lambda x, y: rg.intersect1d(x, y, return_indices=True),
@@ -440,8 +440,8 @@ BY_VALUE = [
         dtypes="i",
         order=0,
     ),
-    Case("setdiff1d", rg.setdiff1d, np.setdiff1d, [(3, 4), (9,)], dtypes="id"),
-    Case("setxor1d", rg.setxor1d, np.setxor1d, [(3, 4), (9,)], dtypes="id"),
+    Case("setdiff1d", rg.setdiff1d, np.setdiff1d, [(3, 4), (9,)], dtypes="di"),
+    Case("setxor1d", rg.setxor1d, np.setxor1d, [(3, 4), (9,)], dtypes="di"),
 ]
 
 
