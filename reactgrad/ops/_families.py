@@ -61,7 +61,7 @@ FAMILIES: Final = {
         "conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross_entropy embedding "
         "fold gaussian_nll_loss global_avg_pool global_max_pool glu grid_sample group_norm gru "
         "hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss local_response_norm "
-        "lp_pool1d lp_pool2d lstm margin_ranking_loss max_pool1d max_pool2d max_pool3d mse_loss nll_loss "
+        "lp_pool1d lp_pool2d lp_pool3d lstm margin_ranking_loss max_pool1d max_pool2d max_pool3d mse_loss nll_loss "
         "normalize one_hot pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss rms_norm rnn "
         "scaled_dot_product_attention smooth_l1_loss soft_margin_loss softmin triplet_margin_loss unfold"
     ),

@@ -3,6 +3,8 @@
 - ``_space``: axes of space, and arguments that have a number for each of them.
 - ``_convolution``: convolutions over 1, 2 and 3 axes of space, and their transposes.
 - ``_losses``, ``_cross_entropy``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
+- ``_pooling``: the largest element and the p-norm of windows, parts and all of space. ``_means``: the mean.
+- ``_resampling``: linear maps along each axis of space.
 """
 
 from reactgrad.ops.neural._attention import attention_weights as attention_weights
@@ -38,3 +40,20 @@ from reactgrad.ops.neural._losses import poisson_nll_loss as poisson_nll_loss
 from reactgrad.ops.neural._losses import smooth_l1_loss as smooth_l1_loss
 from reactgrad.ops.neural._losses import soft_margin_loss as soft_margin_loss
 from reactgrad.ops.neural._losses import triplet_margin_loss as triplet_margin_loss
+from reactgrad.ops.neural._means import adaptive_avg_pool1d as adaptive_avg_pool1d
+from reactgrad.ops.neural._means import adaptive_avg_pool2d as adaptive_avg_pool2d
+from reactgrad.ops.neural._means import adaptive_avg_pool3d as adaptive_avg_pool3d
+from reactgrad.ops.neural._means import avg_pool1d as avg_pool1d
+from reactgrad.ops.neural._means import avg_pool2d as avg_pool2d
+from reactgrad.ops.neural._means import avg_pool3d as avg_pool3d
+from reactgrad.ops.neural._pooling import adaptive_max_pool1d as adaptive_max_pool1d
+from reactgrad.ops.neural._pooling import adaptive_max_pool2d as adaptive_max_pool2d
+from reactgrad.ops.neural._pooling import adaptive_max_pool3d as adaptive_max_pool3d
+from reactgrad.ops.neural._pooling import global_avg_pool as global_avg_pool
+from reactgrad.ops.neural._pooling import global_max_pool as global_max_pool
+from reactgrad.ops.neural._pooling import lp_pool1d as lp_pool1d
+from reactgrad.ops.neural._pooling import lp_pool2d as lp_pool2d
+from reactgrad.ops.neural._pooling import lp_pool3d as lp_pool3d
+from reactgrad.ops.neural._pooling import max_pool1d as max_pool1d
+from reactgrad.ops.neural._pooling import max_pool2d as max_pool2d
+from reactgrad.ops.neural._pooling import max_pool3d as max_pool3d

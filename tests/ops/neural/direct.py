@@ -69,3 +69,47 @@ def conv_transpose(x: Any, w: Any, *, stride: Any, padding: Any, more: Any, dila
         )
     cut = [slice(p, n - p) for p, n in zip(padding, full.shape[2:], strict=True)]
     return full[(slice(None), slice(None), *cut)].astype(dtype)
+
+
+def pool(
+    x: Any,
+    reduce: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any = None,
+    *,
+    ceil: bool = False,
+) -> Any:
+    """Return ``reduce(elements, windows)`` of each window: its elements, (N, C, count), and its size with padding."""
+    axes = len(kernel)
+    dilation = dilation or (1,) * axes
+    space = x.shape[-axes:]
+    counts = []
+    for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = (-(-room // s) if ceil else room // s) + 1
+        counts.append(count - (ceil and (count - 1) * s >= n + p))
+    rows = []
+    for at in product(*map(range, counts)):
+        places, size = [], 1
+        for i, n, k, s, p, d in zip(at, space, kernel, stride, padding, dilation, strict=True):
+            own = [i * s - p + j * d for j in range(k)]
+            size *= sum(one < n + p for one in own)
+            places.append([one for one in own if 0 <= one < n])
+        part = x[(..., *np.ix_(*places))].reshape(*x.shape[:-axes], -1)
+        rows.append(reduce(part, size))
+    return np.stack(rows, -1).reshape(*x.shape[:-axes], *counts)
+
+
+def parts(x: Any, reduce: Any, lengths: Any) -> Any:
+    """Return ``reduce`` of each part of images that are cut into equal parts."""
+    axes = len(lengths)
+    rows = []
+    for at in product(*map(range, lengths)):
+        places = [
+            range(i * n // m, -(-(i + 1) * n // m))
+            for i, n, m in zip(at, x.shape[-axes:], lengths, strict=True)
+        ]
+        rows.append(reduce(x[(..., *np.ix_(*places))].reshape(*x.shape[:-axes], -1)))
+    return np.stack(rows, -1).reshape(*x.shape[:-axes], *lengths)
