@@ -169,7 +169,6 @@ OF_PACKAGE: Final = _by_name(
     ("effect watch observe", "y.observe(callback)"),
     ("cond", "rg.switch(condition, a, b)"),
     ("save", "g.save(path)"),
-    ("zeros ones full eye arange linspace", "rg.const(np.{name}(...))"),
     ("jacfwd jacrev", "rg.jacobian(f)"),
     ("gradient gradients", "rg.grad(y, x)"),
 )

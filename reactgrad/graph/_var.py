@@ -25,6 +25,7 @@ from reactgrad.core._names import set_name
 from reactgrad.core._notes import note
 from reactgrad.core._var_list import VarList
 from reactgrad.graph._detached import DetachedVar
+from reactgrad.graph._slices import in_slices
 from reactgrad.graph._value import Value, absent_of
 from reactgrad.graph._verbs import lists_verbs
 from reactgrad.nodes._cutoff import read_cutoff
@@ -278,6 +279,42 @@ class Var(Value["Var"]):
                     shown = " ".join(told(plain)[:200].split())
                 text += f", value {shown[:77] + '...' if len(shown) > 80 else shown}"
             return text + ">"
+
+    def __str__(self) -> str:
+        """Return an array of three and more axes as its matrices, computed if needed; else the line of ``repr``.
+
+        Examples
+        --------
+        >>> import numpy as np, reactgrad as rg
+        >>> x = rg.Graph().input(np.arange(4.0).reshape(1, 2, 2))
+        >>> print(x * 0.5)  # doctest: +NORMALIZE_WHITESPACE
+        (0,.,.) =
+             0.      0.5
+             1.      1.5
+        <BLANKLINE>
+         Var(shape=[1, 2, 2], dtype=float64, device=cpu)
+        """
+        value = self._to_print()
+        return repr(self) if value is None else in_slices(value, self.device)
+
+    def _to_print(self) -> Any:
+        """Return a value of three and more axes as an array of NumPy; ``None`` for others, or if there is none."""
+        graph = self._graph
+        if type(graph) is Grave:
+            return None
+        with graph._lock:
+            found, state = graph._host.specs[self._slot], self.state
+            if found is None and state != "clean":  # a Python function's result may be anything
+                return None
+            if found is not None and len(found.shape) < 3:
+                return None
+        if state != "clean" and graph._scheduler.reader is not None:  # nothing is read for a print
+            return None
+        try:
+            value = self._to_host()
+        except Exception:  # repr shows the state, and a read raises the error
+            return None
+        return value if isinstance(value, np.ndarray) and value.ndim > 2 else None
 
     def __format__(self, spec: str) -> str:
         if not spec:

@@ -20,8 +20,8 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_gradient``: detach and scale_grad, which change only gradients.
 - ``_tuples``: gradients of functions with several outputs.
 - ``_numpy_protocols``: NumPy's functions called on Vars.
-- ``_families``: the packages ``reductions``, ``products``, ``arrangement``, ``ordering``, ``special`` and
-  ``neural``, which are imported when one of their names is first used.
+- ``_families``: the packages ``reductions``, ``products``, ``arrangement``, ``factories``, ``ordering``,
+  ``special`` and ``neural``, which are imported when one of their names is first used.
 """
 
 import typing
@@ -138,6 +138,7 @@ from reactgrad.ops._where import where as where
 
 if typing.TYPE_CHECKING:
     from reactgrad.ops.arrangement import *
+    from reactgrad.ops.factories import *
     from reactgrad.ops.neural import *
     from reactgrad.ops.ordering import *
     from reactgrad.ops.products import *

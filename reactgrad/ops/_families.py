@@ -31,6 +31,10 @@ FAMILIES: Final = {
         "narrow pad permute_dims ravel repeat repeat_interleave resize roll rollaxis rot90 sliding_window_view "
         "swapaxes tile trim_zeros unflatten unstack vsplit vstack"
     ),
+    "factories": (
+        "arange empty empty_like eye full full_like geomspace identity linspace logspace ones ones_like zeros "
+        "zeros_like"
+    ),
     "ordering": (
         "argpartition argsort argwhere choose compress digitize extract flatnonzero in1d index_add index_select "
         "interp intersect1d isin lexsort masked_fill nonzero partition piecewise row_gradient scatter "
