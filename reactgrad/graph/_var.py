@@ -308,8 +308,10 @@ class Var(Value["Var"]):
                 return None
             if found is not None and len(found.shape) < 3:
                 return None
-        if state != "clean" and graph._scheduler.reader is not None:  # nothing is read for a print
-            return None
+            if graph._computing:  # a function that prints reads nothing, and so does not follow it
+                there = state == "clean" and self._slot not in graph._scheduler.dropped
+                value = graph._host.hand_out(self._slot) if there else None
+                return value if isinstance(value, np.ndarray) and value.ndim > 2 else None
         try:
             value = self._to_host()
         except Exception:  # repr shows the state, and a read raises the error

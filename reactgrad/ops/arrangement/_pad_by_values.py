@@ -93,12 +93,12 @@ def statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
 
 # Of families that few borders need.
 def _median() -> Any:
-    from reactgrad.ops.reductions import median
+    from reactgrad.ops.reductions._quantile import median
 
     return median
 
 
 def _rounded(x: Any) -> Any:
-    from reactgrad.ops.special import rint
+    from reactgrad.ops.special._ufuncs import rint
 
     return rint(x)

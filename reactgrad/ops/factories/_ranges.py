@@ -14,7 +14,8 @@ from reactgrad.ops._elementwise import floor, log10, power
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._shapes import normal_axis
-from reactgrad.ops.arrangement import concat, moveaxis
+from reactgrad.ops.arrangement._join import concat
+from reactgrad.ops.arrangement._order import moveaxis
 
 
 def arange(
@@ -156,7 +157,9 @@ def _count(name: str, num: Any) -> int:
     try:
         count = int(num.__index__())
     except AttributeError:
-        raise DTypeError(f"{name}: num={num!r:.40} is the number of elements, an integer.") from None
+        raise DTypeError(
+            f"{name}: num={num!r:.40} is the number of elements, an integer."
+        ) from None
     if count < 0:
         raise ShapeError(f"{name}: num={count} cannot be negative.")
     return count

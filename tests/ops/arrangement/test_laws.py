@@ -173,6 +173,8 @@ CASES = [
     pads("linear_ramp", (2, 3), (5,), given={"end_values": (4, -2)}),
     pads("mean", ((1, 2), (3, 0)), A, dtypes="dfi"),
     pads("mean", 2, A, given={"stat_length": 2}, dtypes="dfi"),
+    pads("median", ((1, 2), (3, 0)), A, dtypes="dfi", unknown=False),
+    pads("median", 2, A, given={"stat_length": 3}, dtypes="dfi", unknown=False),
     pads("maximum", ((1, 2), (3, 0)), A),
     pads("minimum", 1, A, given={"stat_length": ((1, 2), (3, 2))}),
     Case(
