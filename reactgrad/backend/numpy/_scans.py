@@ -50,19 +50,20 @@ def register(xp: Any, kind: str) -> None:
             partial(xp.copyto, out, scratch, "same_kind"),
         )
 
-    def bind_cumsum(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        axis, reverse = attrs
-        char, length = out.dtype.char, out.shape[axis]
-        care = char == "e" or (char in WIDER and length > ALONE)
-        if care and xp is np and out.ndim == 1 and length > PIECE:
-            x, out = (backwards(one, axis, reverse) for one in (inputs[0], out))
-            return partial(_cumsum_in_pieces, x, out, np.empty(PIECE, WIDER[char]))
-        wide = WIDER[char] if care else out.dtype
-        return accumulate(xp.add, wide, inputs, out, axis, reverse)
+    def careful(ufunc: Any) -> Callable[..., Call]:
+        """Return the binder of a running sum or product whose errors in short dtypes must not add up."""
 
-    def bind_cumprod(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        wide = np.dtype("f4") if out.dtype.char == "e" else out.dtype
-        return accumulate(xp.multiply, wide, inputs, out, *attrs)
+        def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+            axis, reverse = attrs
+            char, length = out.dtype.char, out.shape[axis]
+            care = char == "e" or (char in WIDER and length > ALONE)
+            if care and xp is np and out.ndim == 1 and length > PIECE:
+                x, out = (backwards(one, axis, reverse) for one in (inputs[0], out))
+                return partial(_in_pieces, ufunc, x, out, np.empty(PIECE, WIDER[char]))
+            wide = WIDER[char] if care else out.dtype
+            return accumulate(ufunc, wide, inputs, out, axis, reverse)
+
+        return bind
 
     def extremum(ufunc: Any) -> Callable[..., Call]:
         def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
@@ -147,7 +148,7 @@ def register(xp: Any, kind: str) -> None:
         return take
 
     binders = (
-        *(bind_cumsum, bind_cumprod, extremum(xp.maximum), extremum(xp.minimum)),
+        *(careful(xp.add), careful(xp.multiply), extremum(xp.maximum), extremum(xp.minimum)),
         *(bind_logcumsumexp, bind_running_place, bind_shifted, bind_led),
         *(bind_recurrence, bind_along, bind_add_along),
     )
@@ -155,17 +156,17 @@ def register(xp: Any, kind: str) -> None:
         register_binder(name, kind, binder)
 
 
-def _cumsum_in_pieces(x: Any, out: Any, scratch: Any) -> None:
-    """Write the running sum of a short dtype, which is added up in a longer one, a piece at a time."""
-    total = scratch.dtype.type(0)
+def _in_pieces(ufunc: Any, x: Any, out: Any, scratch: Any) -> None:
+    """Accumulate a short dtype in a longer one, a piece at a time."""
+    total: Any = None
     for start in range(0, len(x), PIECE):
         part = x[start : start + PIECE]
-        sums = scratch[: len(part)]
-        np.add.accumulate(part, 0, scratch.dtype, sums)
+        found = scratch[: len(part)]
+        ufunc.accumulate(part, 0, scratch.dtype, found)
         if start:
-            np.add(sums, total, sums)
-        total = sums[-1]
-        np.copyto(out[start : start + PIECE], sums, "same_kind")
+            ufunc(found, total, found)
+        total = found[-1]
+        np.copyto(out[start : start + PIECE], found, "same_kind")
 
 
 def _zero_wins(xp: Any) -> Callable[[Any, Any, Any], None]:
