@@ -56,6 +56,9 @@ class Core(Generic[V]):
     _rule_saw: Callable[..., None]  # autodiff: what is built depends on a value that a rule saw
 
     _dtype_kind: Callable[..., str]  # core/_handles, for ops
+    # autodiff, for rules of ops that differentiate what they build: gradient(y, xs, g), tangent(y, x, t)
+    _gradient: Callable[..., Any]
+    _tangent: Callable[..., Any]
 
     _traced = False  # True if a transform made this graph to trace the function it differentiates
 

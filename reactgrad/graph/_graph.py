@@ -10,6 +10,7 @@ from reactgrad._errors import (
     SetError,
 )
 from reactgrad._habits import OF_GRAPHS, absent, present, refuse
+from reactgrad.autodiff._nested import gradient_of, tangent_of
 from reactgrad.autodiff._plan import plan
 from reactgrad.backend import read_device
 from reactgrad.build._computed import add_computed, apply
@@ -134,6 +135,8 @@ class Graph(Pictures, Questions, Settings):
     _detached_var = DetachedVar
     _handle = handle
     _dtype_kind = dtype_kind
+    _gradient = gradient_of
+    _tangent = tangent_of
     _apply = apply
     _add_computed = add_computed
     _call_lifted = call_lifted

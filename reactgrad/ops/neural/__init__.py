@@ -5,6 +5,7 @@
 - ``_losses``, ``_cross_entropy``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
 - ``_pooling``: the largest element and the p-norm of windows, parts and all of space. ``_means``: the mean.
 - ``_resampling``: linear maps along each axis of space.
+- ``_recurrence``: recurrent layers.
 """
 
 from reactgrad.ops.neural._attention import attention_weights as attention_weights
@@ -57,3 +58,6 @@ from reactgrad.ops.neural._pooling import lp_pool3d as lp_pool3d
 from reactgrad.ops.neural._pooling import max_pool1d as max_pool1d
 from reactgrad.ops.neural._pooling import max_pool2d as max_pool2d
 from reactgrad.ops.neural._pooling import max_pool3d as max_pool3d
+from reactgrad.ops.neural._recurrence import gru as gru
+from reactgrad.ops.neural._recurrence import lstm as lstm
+from reactgrad.ops.neural._recurrence import rnn as rnn
