@@ -1,4 +1,9 @@
-"""Linear systems and inverses."""
+"""Linear systems and inverses.
+
+A system of one matrix has two nodes: the factors of the matrix, which do not change with the right side, and
+the solution. Gradients and tangents of any order use the same factors. A batch of matrices is solved
+in one call, which keeps no factors.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,9 @@ from math import prod
 from typing import Any
 
 from reactgrad._errors import MatrixShapeError, ShapeError
-from reactgrad.backend import Spec, spec
-from reactgrad.linalg._matrices import alike, float_dtype, nodes, square_shape
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.numpy import _factor as kernels
+from reactgrad.linalg._matrices import alike, float_dtype, nodes, real_dtype, square_shape
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._layout import reshape, squeeze, swap_last, transpose
@@ -83,6 +89,53 @@ SOLVE = Op(
 )
 
 
+def _infer_factors(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    n = square_shape("solve", specs[0])[1]
+    return spec((None if n is None else n * n + n,), attrs[0], specs[0].device)
+
+
+def _infer_by_factors(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return infer_solution("solve", specs[1:])
+
+
+def _by_factors_rules(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    (factors, a, b), (transposed,) = operands, attrs
+    vector = b.ndim == 1
+    found: dict[int, Any] = {}
+
+    def rule(i: int, g: Any) -> Any:
+        if i == 0:
+            return None
+        right = found.get(g._slot)
+        if right is None:
+            right = found[g._slot] = apply(LU_SOLVE, (factors, a, g), (not transposed,))
+        if i == 2:
+            return right
+        right, x = as_columns(right, vector), as_columns(ans, vector)
+        return -(x @ swap_last(right) if transposed else right @ swap_last(x))
+
+    return rule
+
+
+def _by_factors_tangents(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    (factors, a, _), (transposed,) = operands, attrs
+
+    def rule(i: int, t: Any) -> Any:
+        if i == 0:
+            return None
+        if i == 1:
+            t = -((swap_last(t) if transposed else t) @ ans)
+        return apply(LU_SOLVE, (factors, a, t), attrs)
+
+    return rule
+
+
+LU_FACTOR = Op("lu_factor", _infer_factors, (None,), (None,))
+LU_SOLVE = Op(
+    "lu_solve", _infer_by_factors, variadic=_by_factors_rules, variadic_jvp=_by_factors_tangents
+)
+
+
 def _inv_rule(g: Any, ans: Any, a: Any, strict: bool) -> Any:
     turned = swap_last(ans)
     return -(turned @ g @ turned)
@@ -103,7 +156,10 @@ def inverse(a: Any, *, strict: bool = False) -> Any:
 def solve(a: Any, b: Any) -> Any:
     """Return `x` with ``a @ x == b``.
 
-    The gradient factorises the transpose of `a` once for both operands.
+    One matrix is factorised once, for the solution, its gradients and all later right sides: a change of `b`
+    alone only substitutes. This is so where SciPy is installed; elsewhere, and in a batch of
+    matrices, each solution is one call of NumPy, which factorises. A solution may differ between the two
+    in its last bits, within the same bound of the backward error.
 
     Parameters
     ----------
@@ -132,7 +188,13 @@ def solve(a: Any, b: Any) -> Any:
     >>> x.value
     array([2., 3.])
     """
-    return apply(SOLVE, (a, b))
+    a, b = nodes((a, b))
+    if a.ndim != 2 or b.ndim not in (1, 2):
+        return apply(SOLVE, (a, b))
+    dtype = str(
+        float_dtype("solve", a.dtype, b.dtype if b.dtype.kind != "c" else real_dtype(b.dtype))
+    )
+    return apply(LU_SOLVE, (apply(LU_FACTOR, (a,), (dtype,)), a, b), (False,))
 
 
 def inv(a: Any) -> Any:
@@ -248,3 +310,6 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
             f"as many elements as the last ones, {shape}."
         )
     return reshape(solve(reshape(a, (-1, size)), reshape(b, -1)), shape)
+
+
+add_kernels(kernels.register)
