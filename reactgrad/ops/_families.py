@@ -45,18 +45,15 @@ FAMILIES: Final = {
     "special": (
         "acos acosh allclose arccosh arcsinh arctanh around array_equal array_equiv asin asinh atan atan2 "
         "atanh bessel_i0 bessel_i0e beta betainc betaln bitwise_and bitwise_count bitwise_invert "
-        "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cbrt celu copysign deg2rad "
-        "degrees digamma divmod elu erfcinv erfinv fabs fix float_power fmax fmin fmod frexp gammaln gcd gelu "
-        "hardshrink hardsigmoid hardswish hardtanh heaviside i0 i0e i1 i1e invert isclose iscomplex "
-        "iscomplexobj isinf isneginf isposinf isreal isrealobj lcm ldexp leaky_relu left_shift lgamma "
-        "log_ndtr log_sigmoid logaddexp2 logical_xor logit mish mod modf nan_to_num ndtr ndtri nextafter "
-        "norm_ppf polygamma positive pow prelu rad2deg radians real_if_close relu6 right_shift rint round "
-        "rsqrt selu signbit silu sinc softplus softshrink softsign spacing tanhshrink threshold trigamma "
-        "true_divide trunc xlog1py xlogy"
-    ),
-    "inquiry": (
-        "apply_along_axis apply_over_axes common_type diag_indices_from iscomplexobj isrealobj min_scalar_type "
-        "packbits ravel_multi_index unpackbits unravel_index"
+        "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cbrt celu convolve "
+        "copysign correlate deg2rad degrees digamma divmod elu erfcinv erfinv fabs fix float_power fmax fmin "
+        "fmod frexp gammaln gcd gelu hardshrink hardsigmoid hardswish hardtanh heaviside i0 i0e i1 i1e invert "
+        "isclose iscomplex iscomplexobj isinf isneginf isposinf isreal isrealobj lcm ldexp leaky_relu "
+        "left_shift lgamma log_ndtr log_sigmoid logaddexp2 logical_xor logit mish mod modf nan_to_num ndtr "
+        "ndtri nextafter norm_ppf polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval "
+        "positive pow prelu rad2deg radians real_if_close relu6 right_shift rint roots round rsqrt selu "
+        "signbit silu sinc softplus softshrink softsign spacing tanhshrink threshold trigamma true_divide "
+        "trunc xlog1py xlogy"
     ),
     "neural": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "

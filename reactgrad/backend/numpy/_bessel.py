@@ -9,6 +9,7 @@ where x is large beside the order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.numpy._doubles import by_ranges, kernel, numbers, on_interval
 
-# exp(-x) I0(x), exp(-x) I1(x) / x and exp(-x) (I0(x) - I1(x)) for x from 0 to 8.
+# exp(-x) times I0(x), I1(x) / x, I0(x) - I1(x) and I1(x) / x - 2 (I0(x) - I1(x)) for x from 0 to 8.
 I0_NEAR = numbers(
     """
     -7.470124308225188e-11 3.043004558931688e-10 -6.06296219224003e-10 2.188263125031253e-09
@@ -54,7 +55,29 @@ IGAP_NEAR = numbers(
     -0.04725781426997564 0.02825108172155137
     """
 )
-# The same without the division, times sqrt(x), sqrt(x) and sqrt(x)**3, as functions of 1/x to 1/8.
+# (the last one to 3, and from there to 8, where it is small)
+IBEND_NEAR = numbers(
+    """
+    9.433492624613511e-14 -7.453053255589503e-13 5.0778259806224045e-12 -3.641808399448204e-11
+    2.505145352417625e-10 -1.6313933448760445e-09 1.0078949659489702e-08 -5.892612682254187e-08
+    3.2491016857186767e-07 -1.6834488995647839e-06 8.162714667245624e-06 -3.686638071403014e-05
+    0.00015425575778973516 -0.0005942040295454734 0.0020916658281828425 -0.006668937514082982
+    0.019051563573185576 -0.04811258193563757 0.1055673216745895 -0.19666608336719787
+    0.30112924652892936 -0.3605265863916985 0.3086282600295431 -0.15076218498584823
+    """
+)
+IBEND_MIDDLE = numbers(
+    """
+    2.2037630220098918e-13 -1.1544226044285567e-12 4.3946878263476134e-12 -2.0804010658830982e-11
+    9.842066271938034e-11 -4.300133714669858e-10 1.7882233736155884e-09 -7.110081594682975e-09
+    2.689796557031664e-08 -9.654653877483402e-08 3.2801705338502973e-07 -1.0520133981945268e-06
+    3.1757075396868788e-06 -8.995348800655225e-06 2.3832618838273785e-05 -5.887299408388468e-05
+    0.0001351877371786866 -0.000287815602383899 0.0005671428132754557 -0.0010339085093074318
+    0.0017456419763851824 -0.0027344558849336335 0.003968536480528643 -0.005257782920139001
+    0.006019931774925255 -0.0048915840000273575
+    """
+)
+# The same without the division, times sqrt(x) to the power 1, 1, 3 and 5, as functions of 1/x to 1/8.
 I0_FAR = numbers(
     """
     2.0820835852793106e-11 -5.905024573995148e-11 -1.5066113686101474e-10 4.4789181847911815e-10
@@ -90,6 +113,19 @@ IGAP_FAR = numbers(
     0.20444880670617194
     """
 )
+IBEND_FAR = numbers(
+    """
+    1.4931363117247465e-08 -1.9784722058035947e-09 -1.4087131794722962e-07 2.3818036927156444e-08
+    6.171485994316176e-07 -1.3315652612500576e-07 -1.670186980913975e-06 4.6275025367114725e-07
+    3.1360718405121985e-06 -1.130766472356163e-06 -4.355793483777605e-06 2.0902580043251186e-06
+    4.67151559030877e-06 -3.087838786551123e-06 -4.018931688390028e-06 3.833807269117603e-06
+    2.945169630326562e-06 -4.2124825268657035e-06 -2.1597807957394894e-06 4.2776678018227e-06
+    2.199037914090773e-06 -3.945192555167029e-06 -3.34456584962271e-06 2.40275555622718e-06
+    4.974943897884228e-06 2.135903432360692e-06 -2.4321024631757247e-06 -5.9816144920221026e-06
+    -9.660514791519887e-06 -1.920260513549558e-05 -5.5741711259740165e-05 -0.00023486849316168863
+    -0.001443700530910662 -0.014031088885401876 -0.3119864701835446
+    """
+)
 
 _REACH: Final = 8.0
 # The number of terms after which the continued fraction is exact for |x| to ``_FAR``.
@@ -103,6 +139,9 @@ def register(xp: Any, kind: str) -> None:
         register_kernel("bessel_i", kind, kernel(plain))
         register_kernel("bessel_ie", kind, kernel(scaled))
         register_kernel("bessel_ie_gap", kind, kernel(gap))
+        register_kernel("bessel_ie_bend", kind, kernel(bend))
+        register_kernel("bessel_ie_over", kind, kernel(over))
+        register_kernel("bessel_ie_over_slope", kind, kernel(over_slope))
 
 
 def _two_ranges(
@@ -118,6 +157,11 @@ def _two_ranges(
 _zero: Final = _two_ranges(I0_NEAR, I0_FAR, np.sqrt)
 _one_over_x: Final = _two_ranges(I1_NEAR, I1_FAR, lambda x: x * np.sqrt(x))
 _difference: Final = _two_ranges(IGAP_NEAR, IGAP_FAR, lambda x: x * np.sqrt(x))
+_BEND: Final = (
+    (3.0, partial(on_interval, IBEND_NEAR, 0.0, 3.0)),
+    (_REACH, partial(on_interval, IBEND_MIDDLE, 3.0, _REACH)),
+    (np.inf, lambda x: on_interval(IBEND_FAR, 0.0, 1.0 / _REACH, 1.0 / x) / (x * x * np.sqrt(x))),
+)
 
 
 def _one(x: Any) -> Any:
@@ -131,6 +175,25 @@ def _one(x: Any) -> Any:
 def gap(x: Any) -> Any:
     """Return ``exp(-|x|) (I0(|x|) - I1(|x|))``."""
     return _difference(np.abs(x))
+
+
+def bend(x: Any) -> Any:
+    """Return the derivative of ``gap`` for positive numbers, and minus that for negative ones."""
+    return np.copysign(1.0, x) * by_ranges(_BEND, np.abs(x))
+
+
+def over(x: Any) -> Any:
+    """Return ``exp(-|x|) I1(x) / x``."""
+    return _one_over_x(np.abs(x))
+
+
+def over_slope(x: Any) -> Any:
+    """Return the derivative of ``over``."""
+    ranges = (
+        (_REACH, lambda x: (_one(x) - scaled(x, 3)) * 0.25 - _one_over_x(x)),
+        (np.inf, lambda x: (_difference(x) - 2.0 * _one_over_x(x)) / x),
+    )
+    return np.sign(x) * by_ranges(ranges, np.abs(x))
 
 
 def scaled(x: Any, order: int) -> Any:

@@ -8,6 +8,7 @@
 - ``_activations``: activation functions of networks.
 - ``_gamma``, ``_normal``, ``_bessel``: the gamma function and its like, quantiles, Bessel functions.
 - ``_smooth``: sinc, logit, x log y, the inverse of a root.
+- ``_convolution``, ``_polynomials``: series of numbers, as such and as coefficients.
 """
 
 from reactgrad.ops.special._activations import celu as celu
@@ -46,6 +47,8 @@ from reactgrad.ops.special._comparisons import isposinf as isposinf
 from reactgrad.ops.special._comparisons import isreal as isreal
 from reactgrad.ops.special._comparisons import isrealobj as isrealobj
 from reactgrad.ops.special._comparisons import real_if_close as real_if_close
+from reactgrad.ops.special._convolution import convolve as convolve
+from reactgrad.ops.special._convolution import correlate as correlate
 from reactgrad.ops.special._gamma import beta as beta
 from reactgrad.ops.special._gamma import betainc as betainc
 from reactgrad.ops.special._gamma import betaln as betaln
@@ -81,6 +84,15 @@ from reactgrad.ops.special._normal import norm_ppf as norm_ppf
 from reactgrad.ops.special._pairs import divmod as divmod
 from reactgrad.ops.special._pairs import frexp as frexp
 from reactgrad.ops.special._pairs import modf as modf
+from reactgrad.ops.special._polynomials import polyadd as polyadd
+from reactgrad.ops.special._polynomials import polyder as polyder
+from reactgrad.ops.special._polynomials import polydiv as polydiv
+from reactgrad.ops.special._polynomials import polyfit as polyfit
+from reactgrad.ops.special._polynomials import polyint as polyint
+from reactgrad.ops.special._polynomials import polymul as polymul
+from reactgrad.ops.special._polynomials import polysub as polysub
+from reactgrad.ops.special._polynomials import polyval as polyval
+from reactgrad.ops.special._polynomials import roots as roots
 from reactgrad.ops.special._rounding import around as around
 from reactgrad.ops.special._rounding import nan_to_num as nan_to_num
 from reactgrad.ops.special._rounding import round as round

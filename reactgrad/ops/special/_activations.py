@@ -48,7 +48,7 @@ def _silu_bend(h: Any, ans: Any, x: Any) -> Any:
 def _mish_bend(h: Any, ans: Any, x: Any) -> Any:
     # With e = exp(x), n = e (e + 2) and q = n + 2: tanh(softplus(x)) = n / q. Half floats end too early for it.
     wide = astype(x, np.float32) if x.dtype == np.float16 else x
-    e = exp(minimum(wide, 40.0))
+    e = exp(minimum(wide, 350.0 if wide.dtype == np.float64 else 40.0))
     q = e * (e + 2.0) + 2.0
     ratio = 4.0 * e * (e + 1.0) / q
     slope = ratio / q

@@ -25,18 +25,29 @@ def _scaled_rule(g: Any, ans: Any, x: Any, order: int) -> Any:
     if order == 0:
         return -g * (sign(x) * apply(GAP, (x,)))
     if order == 1:
-        return g * (apply(GAP, (x,)) - (_scaled(x, 0) - _scaled(x, 2)) * 0.5)
+        return g * (apply(GAP, (x,)) - apply(OVER, (x,)))
     return g * ((_scaled(x, order - 1) + _scaled(x, order + 1)) * 0.5 - sign(x) * ans)
 
 
-def _gap_rule(g: Any, ans: Any, x: Any) -> Any:
-    return g * (sign(x) * ((_scaled(x, 0) - _scaled(x, 2)) * 0.5 - ans * 2.0))
+def _bend_rule(g: Any, ans: Any, x: Any) -> Any:
+    # Of a formula in which digits cancel for large x: this is the third derivative of ``i0e``.
+    return g * (sign(x) * (apply(OVER_SLOPE, (x,)) - 2.0 * ans))
+
+
+def _over_slope_rule(g: Any, ans: Any, x: Any) -> Any:
+    inner = (_scaled(x, 0) - _scaled(x, 4)) * 0.5
+    outer = sign(x) * (_scaled(x, 1) - _scaled(x, 3))
+    return g * ((inner - outer) * 0.25 - sign(x) * ans)
 
 
 PLAIN: Final = smooth("bessel_i", _plain_rule)
 SCALED: Final = smooth("bessel_ie", _scaled_rule)
-GAP: Final = smooth("bessel_ie_gap", _gap_rule)
-with_kernels(_bessel.register, 100.0, PLAIN, SCALED, GAP)
+# exp(-|x|) (I0(|x|) - I1(|x|)) and exp(-|x|) I1(x) / x, with their derivatives.
+GAP: Final = smooth("bessel_ie_gap", lambda g, ans, x: g * apply(BEND, (x,)))
+BEND: Final = smooth("bessel_ie_bend", _bend_rule)
+OVER: Final = smooth("bessel_ie_over", lambda g, ans, x: g * apply(OVER_SLOPE, (x,)))
+OVER_SLOPE: Final = smooth("bessel_ie_over_slope", _over_slope_rule)
+with_kernels(_bessel.register, 100.0, PLAIN, SCALED, GAP, BEND, OVER, OVER_SLOPE)
 
 
 def _plain(x: Any, order: int) -> Any:

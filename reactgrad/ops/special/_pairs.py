@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend import Spec, in_blocks, spec
-from reactgrad.nodes._handle import Handle, apply, current_graph, stacked
+from reactgrad.nodes._handle import Handle, apply, current_graph, graph_of, stacked
 from reactgrad.nodes._op import Attrs, Infer, Op, Vjp
 from reactgrad.ops._elementwise import floor_divide, negative, remainder
 from reactgrad.ops._shapes import operand_types, resolve, ufunc_loop
@@ -44,6 +44,13 @@ def shared(x: Any) -> Any:
     """Return an operand as one node, so that several ops have it in common."""
     x = stacked(x)
     return x if isinstance(x, Handle) else current_graph().const(x)
+
+
+def together(*operands: Any) -> list[Any]:
+    """Return operands as nodes of one graph."""
+    found = [stacked(one) for one in operands]
+    graph = graph_of(found)
+    return [one if isinstance(one, Handle) else graph.const(one) for one in found]
 
 
 def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:

@@ -1,0 +1,106 @@
+"""Kernels of polynomials, whose coefficients have the highest power first.
+
+float16 is computed in float32; sums over elements of short floats are float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad.backend._registry import register_kernel
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register them for NumPy."""
+    if xp is not np:
+        return
+    for function in (polyval, polyval_back, poly_scale, poly_extend, poly_tail):
+        register_kernel(function.__name__, kind, function)
+    for function in (poly_roots, polyfit, polyfit_gram):
+        register_kernel(function.__name__, kind, function)
+
+
+def _wide(dtype: Any) -> Any:
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def polyval(p: Any, x: Any, out: Any) -> None:
+    """Write the values at `x` by Horner's scheme."""
+    dtype = _wide(out.dtype)
+    total = out if dtype == out.dtype else np.empty(out.shape, dtype)
+    total.fill(0)
+    p, x = p.astype(dtype, copy=False), x.astype(dtype, copy=False)
+    for i in range(p.shape[0]):
+        np.multiply(total, x, total)
+        np.add(total, p[i], total)
+    if total is not out:
+        np.copyto(out, total, casting="same_kind")
+
+
+def polyval_back(g: Any, x: Any, like: Any, out: Any) -> None:
+    """Write the sums of `g` times each power of `x`."""
+    dtype = np.result_type(out.dtype, np.float64)
+    product, x = np.broadcast_to(g, x.shape).astype(dtype), x.astype(dtype, copy=False)
+    for i in range(out.shape[0] - 1, -1, -1):
+        out[i] = product.sum()
+        if i:
+            product *= x
+
+
+def _factors(count: int, order: int) -> Any:
+    """Return what `order` derivatives multiply each coefficient by; a negative order is one of integrals."""
+    powers = np.arange(count - 1, -1, -1)
+    found = np.ones(count)
+    for i in range(abs(order)):
+        found = found * (powers - i) if order > 0 else found / (powers + i + 1)
+    return found
+
+
+def poly_scale(p: Any, out: Any, order: int) -> None:
+    """Write the coefficients times the factors of derivatives or integrals."""
+    factors = _factors(p.shape[0], order)
+    np.multiply(p, factors.astype(out.dtype), out)
+
+
+def poly_extend(p: Any, other: Any, out: Any) -> None:
+    """Write the coefficients after as many zeros as the other polynomial is longer."""
+    out.fill(0)
+    out[out.shape[0] - p.shape[0] :] = p
+
+
+def poly_tail(g: Any, like: Any, out: Any) -> None:
+    """Write the last coefficients, as many as `like` has."""
+    np.copyto(out, g[g.shape[0] - out.shape[0] :])
+
+
+def poly_roots(p: Any, out: Any) -> None:
+    """Write the roots; those that a leading coefficient of 0 takes away are NaN."""
+    found = np.roots(p.astype(np.result_type(p.dtype, np.float32), copy=False))
+    out.fill(np.nan)
+    out[: found.shape[0]] = found
+
+
+def _powers(x: Any, degree: int) -> tuple[Any, Any]:
+    """Return the matrix of powers with columns of length 1, and their former lengths."""
+    matrix = np.vander(x.astype(np.result_type(x.dtype, np.float64), copy=False), degree + 1)
+    lengths = np.sqrt((np.abs(matrix) ** 2).sum(axis=0))
+    lengths[lengths == 0.0] = 1.0
+    return matrix / lengths, lengths
+
+
+def polyfit(x: Any, y: Any, out: Any, degree: int) -> None:
+    """Write the coefficients of least squares."""
+    matrix, lengths = _powers(x, degree)
+    rest = x.shape[0] * np.finfo(matrix.dtype).eps
+    found = np.linalg.lstsq(matrix, y.astype(matrix.dtype, copy=False), rest)[0]
+    out[...] = (found.T / lengths).T
+
+
+def polyfit_gram(x: Any, g: Any, out: Any, degree: int) -> None:
+    """Write ``inv(V.T @ V) @ g`` for the matrix `V` of powers, without that product."""
+    matrix, lengths = _powers(x, degree)
+    triangle = np.linalg.qr(matrix, "r")
+    scaled = g / lengths
+    out[...] = np.linalg.solve(triangle, np.linalg.solve(triangle.T, scaled)) / lengths

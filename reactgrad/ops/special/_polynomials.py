@@ -1,0 +1,570 @@
+"""Polynomials as series of coefficients, the highest power first, as in NumPy's older functions.
+
+Coefficients are never trimmed: the number of coefficients of a result depends on shapes, not on values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
+from reactgrad.backend.numpy import _polynomials
+from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._astype import astype
+from reactgrad.ops._chain import over
+from reactgrad.ops._complex import real
+from reactgrad.ops._elementwise import add, subtract
+from reactgrad.ops._join import concatenate, stack
+from reactgrad.ops._layout import reshape
+from reactgrad.ops._reduce import sum
+from reactgrad.ops._shapes import common_device, operand_types, promote, resolve
+from reactgrad.ops._split import unbind
+from reactgrad.ops.special._convolution import convolve
+from reactgrad.ops.special._pairs import together
+
+_NAMES: Final = (
+    *("polyval", "polyval_back", "poly_scale", "poly_extend", "poly_tail"),
+    *("poly_roots", "polyfit", "polyfit_gram"),
+)
+add_kernels(_polynomials.register, on_host(_NAMES))
+
+
+def _one_axis(name: str, one: Spec) -> int | None:
+    if len(one.shape) != 1:
+        raise ShapeError(f"{name} of {one!r}: coefficients are a series, of one axis.")
+    return one.shape[0]
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def _infer_polyval(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    p, x = specs
+    _one_axis("polyval", p)
+    dtype = resolve(np.multiply, operand_types(specs), "polyval")[-1]
+    return spec(x.shape, dtype, common_device("polyval", specs))
+
+
+def _infer_polyval_back(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    g, x, like = specs
+    return spec(like.shape, promote((g, x)), common_device("polyval", specs))
+
+
+def _slope_at(p: Any, x: Any) -> Any:
+    return apply(POLYVAL, (_derivative(p, 1), x))
+
+
+def _back_at(h: Any, ans: Any, g: Any, x: Any, like: Any) -> Any:
+    return g * _slope_at(h, x)
+
+
+def _back_jvp(t: Any, ans: Any, g: Any, x: Any, like: Any) -> Any:
+    # The derivative of each power: its factor times the power below, and 0 for the last.
+    powers = apply(POLYVAL_BACK, (t * g, x, like))
+    return apply(POLY_SCALE, (concatenate([powers[1:], powers[:1] * 0.0]),), (1,))
+
+
+POLYVAL: Final = Op(
+    "polyval",
+    _infer_polyval,
+    (
+        lambda g, ans, p, x: apply(POLYVAL_BACK, (g, x, p)),
+        lambda g, ans, p, x: g * _slope_at(p, x),
+    ),
+    (LINEAR, lambda t, ans, p, x: t * _slope_at(p, x)),
+)
+POLYVAL_BACK: Final = Op(
+    "polyval_back",
+    _infer_polyval_back,
+    (lambda h, ans, g, x, like: apply(POLYVAL, (h, x)), _back_at, None),
+    (LINEAR, _back_jvp, None),
+)
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """Return the values of a polynomial.
+
+    Parameters
+    ----------
+    p : Var or array_like
+        Coefficients, the highest power first. With further axes, each place of them has a polynomial
+        of its own.
+    x : Var or array_like
+        Where to evaluate it; any shape.
+
+    Returns
+    -------
+    Var
+        In the shape of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If the coefficients have no axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polyval([1.0, 0.0, -2.0], [2.0, 3.0])
+    >>> y.value
+    array([2., 7.])
+    """
+    p, x = together(p, np.asarray(x) if isinstance(x, int | float | complex) else x)
+    if p.ndim == 1:
+        return apply(POLYVAL, (p, x))
+    first, *rest = unbind(p)
+    value = first + x * 0
+    for one in rest:
+        value = value * x + one
+    return value
+
+
+# --- sums and products --------------------------------------------------------------------------
+
+
+def _infer_extend(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    lengths = [_one_axis("polyadd", one) for one in specs]
+    length = None if None in lengths else max(lengths)  # type: ignore[type-var]
+    return spec((length,), specs[0].dtype, specs[0].device)
+
+
+def _infer_tail(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    g, like = specs
+    return spec(like.shape, g.dtype, g.device)
+
+
+POLY_EXTEND: Final = Op(
+    "poly_extend",
+    _infer_extend,
+    (lambda g, ans, p, other: apply(POLY_TAIL, (g, p)), None),
+    (LINEAR, None),
+)
+POLY_TAIL: Final = Op(
+    "poly_tail",
+    _infer_tail,
+    (lambda h, ans, g, like: apply(POLY_EXTEND, (h, g)), None),
+    (LINEAR, None),
+)
+
+
+def _coefficients(*polynomials: Any) -> list[Any]:
+    return [p if p.ndim else reshape(p, (1,)) for p in together(*polynomials)]
+
+
+def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
+    a1, a2 = _coefficients(a1, a2)
+    if a1.shape == a2.shape and a1.shape[0] is not None:
+        return a1, a2
+    return apply(POLY_EXTEND, (a1, a2)), apply(POLY_EXTEND, (a2, a1))
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """Return the sum of two polynomials.
+
+    Parameters
+    ----------
+    a1, a2 : Var or array_like
+        Coefficients, the highest power first.
+
+    Returns
+    -------
+    Var
+        As many coefficients as the longer one has.
+
+    Raises
+    ------
+    ShapeError
+        If coefficients have more than one axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polyadd([1.0, 2.0], [9.0, 5.0, 4.0])
+    >>> y.value
+    array([9., 6., 6.])
+    """
+    return add(*_aligned(a1, a2))
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """Return the difference of two polynomials.
+
+    Parameters
+    ----------
+    a1, a2 : Var or array_like
+        Coefficients, the highest power first.
+
+    Returns
+    -------
+    Var
+        As many coefficients as the longer one has.
+
+    Raises
+    ------
+    ShapeError
+        If coefficients have more than one axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polysub([2.0, 10.0, -2.0], [3.0, 10.0, -4.0])
+    >>> y.value
+    array([-1.,  0.,  2.])
+    """
+    return subtract(*_aligned(a1, a2))
+
+
+def polymul(a1: Any, a2: Any) -> Any:
+    """Return the product of two polynomials.
+
+    Parameters
+    ----------
+    a1, a2 : Var or array_like
+        Coefficients, the highest power first. Leading zeros stay.
+
+    Returns
+    -------
+    Var
+        The coefficients of the product.
+
+    Raises
+    ------
+    ShapeError
+        If coefficients have more than one axis, or there are none.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polymul([1.0, 2.0], [1.0, 3.0])
+    >>> y.value
+    array([1., 5., 6.])
+    """
+    return convolve(a1, a2)
+
+
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """Return the quotient and the remainder of two polynomials.
+
+    Parameters
+    ----------
+    u, v : Var or array_like
+        Coefficients, the highest power first, of known lengths; the first one of `v` is not 0.
+
+    Returns
+    -------
+    tuple of Var
+        The remainder has one coefficient less than `v`, but one at least; leading zeros stay.
+
+    Raises
+    ------
+    ShapeError
+        If a length is not known, coefficients have more than one axis, or there are none.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     quotient, rest = rg.polydiv([3.0, 5.0, 2.0], [2.0, 1.0])
+    >>> quotient.value, rest.value
+    (array([1.5 , 1.75]), array([0.25]))
+    """
+    u, v = [one + 0.0 for one in _coefficients(u, v)]
+    n, m = (_known_length("polydiv", one) for one in (u, v))
+    if not n or not m:
+        raise ShapeError("polydiv: a polynomial needs a coefficient.")
+    if n < m:
+        return u[:1] * v[:1] * 0.0, u + v[:1] * 0.0
+    quotient: list[Any] = []
+    for k in range(n - m + 1):
+        left = u[k]
+        before = min(k, m - 1)
+        if before:
+            left = left - sum(stack(quotient[k - before :]) * v[before:0:-1])
+        quotient.append(left / v[0])
+    found = stack(quotient)
+    rest = u - convolve(found, v)
+    return found, rest[n - m + 1 :] if m > 1 else rest[-1:]
+
+
+def _known_length(name: str, p: Any) -> int:
+    if p.ndim != 1:
+        raise ShapeError(f"{name} of {p.label!r} of shape {p.shape}: coefficients are a series.")
+    (length,) = p.shape
+    if length is None:
+        raise ShapeError(
+            f"{name}: the number of coefficients of {p.label!r} is not known before an input is set."
+        )
+    return length
+
+
+# --- derivatives and integrals ------------------------------------------------------------------
+
+
+def _infer_scale(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (p,) = specs
+    _one_axis("polyder", p)
+    return spec(p.shape, p.dtype, p.device)
+
+
+POLY_SCALE: Final = Op(
+    "poly_scale",
+    _infer_scale,
+    (lambda g, ans, p, order: apply(POLY_SCALE, (g,), (order,)),),
+    (LINEAR,),
+)
+
+
+def _order(name: str, m: Any) -> int:
+    if not hasattr(m, "__index__") or isinstance(m, Handle) or m < 0:
+        raise DTypeError(f"{name}(m={m!r}): the order is an integer from 0.")
+    return int(m)
+
+
+def _derivative(p: Any, order: int) -> Any:
+    return apply(POLY_SCALE, (p,), (order,))[:-order]
+
+
+def _widened(p: Any, dtype: Any) -> Any:
+    wide = np.result_type(p.dtype, dtype)
+    return p if p.dtype == wide else astype(p, wide)
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """Return a derivative of a polynomial.
+
+    Parameters
+    ----------
+    p : Var or array_like
+        Coefficients, the highest power first.
+    m : int
+        The order of the derivative.
+
+    Returns
+    -------
+    Var
+        `m` coefficients less.
+
+    Raises
+    ------
+    DTypeError
+        If the order is negative or no integer.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polyder([1.0, 1.0, 1.0, 1.0])
+    >>> y.value
+    array([3., 2., 1.])
+    """
+    order = _order("polyder", m)
+    (p,) = _coefficients(p)
+    return _derivative(_widened(p, np.int64), order) if order else p
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """Return an integral of a polynomial.
+
+    Parameters
+    ----------
+    p : Var or array_like
+        Coefficients, the highest power first.
+    m : int
+        How many times to integrate.
+    k : Var, array_like or None
+        The constants of integration, in their order; one stands for all, ``None`` for zeros.
+
+    Returns
+    -------
+    Var
+        `m` coefficients more.
+
+    Raises
+    ------
+    DTypeError
+        If the order is negative or no integer.
+    ShapeError
+        If there is another number of constants.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polyint([6.0, 2.0], k=5.0)
+    >>> y.value
+    array([3., 2., 5.])
+    """
+    order = _order("polyint", m)
+    p, constants = _coefficients(p, np.zeros(order) if k is None else k)
+    if not order:
+        return p
+    p = _widened(p, np.float64)  # NumPy's dtypes: factors are arrays of integers
+    if constants.shape == (1,) and order > 1:
+        constants = constants[np.zeros(order, int)]
+    if constants.shape != (order,):
+        raise ShapeError(f"polyint(m={order}): {order} constants or one, not {constants.shape[0]}.")
+    # The first constant is integrated again by all later integrals.
+    factorials = np.cumprod([1.0, *range(1, order)])[::-1]
+    return concatenate([apply(POLY_SCALE, (p,), (-order,)), constants / factorials])
+
+
+# --- roots --------------------------------------------------------------------------------------
+
+
+def _infer_roots(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (p,) = specs
+    length = _one_axis("roots", p)
+    dtype = np.result_type(p.dtype, np.complex64)
+    return spec((None if length is None else max(length - 1, 0),), dtype, p.device)
+
+
+def _roots_rule(g: Any, ans: Any, p: Any) -> Any:
+    found = -apply(POLYVAL_BACK, (over(g, _slope_at(p, ans)), ans, p))
+    return found if p.dtype.kind == "c" else real(found)
+
+
+POLY_ROOTS: Final = Op(
+    "poly_roots",
+    _infer_roots,
+    (_roots_rule,),
+    (lambda t, ans, p: over(-apply(POLYVAL, (t, ans)), _slope_at(p, ans)),),
+)
+
+
+def roots(p: Any) -> Any:
+    """Return the roots of a polynomial.
+
+    Parameters
+    ----------
+    p : Var or array_like
+        Coefficients, the highest power first, which is not 0.
+
+    Returns
+    -------
+    Var
+        Complex numbers, also where all roots are real; NaN in place of those that are missing where
+        leading coefficients are 0. The gradient of a root that is not simple is infinite or NaN.
+
+    Raises
+    ------
+    ShapeError
+        If coefficients have more than one axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.roots([1.0, -3.0, 2.0])
+    >>> y.value
+    array([2.+0.j, 1.+0.j])
+    """
+    return apply(POLY_ROOTS, _coefficients(p))
+
+
+# --- least squares ------------------------------------------------------------------------------
+
+
+def _infer_polyfit(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    x, y = specs
+    for one in specs:
+        _one_axis("polyfit", one)
+    (n,), (m,) = x.shape, y.shape
+    if n is not None and m is not None and n != m:
+        raise ShapeError(f"polyfit of {x!r} and {y!r}: there is one y for each x.")
+    dtype = np.result_type(promote(specs), np.float64)
+    return spec((attrs[0] + 1,), dtype, common_device("polyfit", specs))
+
+
+def _infer_gram(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec((attrs[0] + 1,), np.result_type(promote(specs), np.float64), specs[0].device)
+
+
+def _gram(x: Any, g: Any, degree: int) -> Any:
+    return apply(POLYFIT_GRAM, (x, g), (degree,))
+
+
+def _at(p: Any, x: Any) -> Any:
+    return apply(POLYVAL, (p, x))
+
+
+def _fit_by_x(g: Any, ans: Any, x: Any, y: Any, degree: int) -> Any:
+    u = _gram(x, g, degree)
+    return (y - _at(ans, x)) * _slope_at(u, x) - _at(u, x) * _slope_at(ans, x)
+
+
+def _fit_along_x(t: Any, ans: Any, x: Any, y: Any, degree: int) -> Any:
+    rest = y - _at(ans, x)
+    moved = _back_jvp(t, None, rest, x, ans) - apply(POLYVAL_BACK, (t * _slope_at(ans, x), x, ans))
+    return _gram(x, moved, degree)
+
+
+def _gram_by_x(h: Any, ans: Any, x: Any, g: Any, degree: int) -> Any:
+    w = _gram(x, h, degree)
+    return -(_slope_at(w, x) * _at(ans, x) + _at(w, x) * _slope_at(ans, x))
+
+
+def _gram_along_x(t: Any, ans: Any, x: Any, g: Any, degree: int) -> Any:
+    along = apply(POLYVAL_BACK, (t * _slope_at(ans, x), x, ans))
+    return -_gram(x, _back_jvp(t, None, _at(ans, x), x, ans) + along, degree)
+
+
+# With V for the powers of x and u = inv(V.T V) g, a gradient of the coefficients c becomes V u at y, and at x
+# what the changes of V give: G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973).
+POLYFIT: Final = Op(
+    "polyfit",
+    _infer_polyfit,
+    (_fit_by_x, lambda g, ans, x, y, degree: _at(_gram(x, g, degree), x)),
+    (_fit_along_x, LINEAR),
+)
+POLYFIT_GRAM: Final = Op(
+    "polyfit_gram",
+    _infer_gram,
+    (_gram_by_x, lambda h, ans, x, g, degree: _gram(x, h, degree)),
+    (_gram_along_x, LINEAR),
+)
+
+
+def polyfit(x: Any, y: Any, deg: int) -> Any:
+    """Return the polynomial of a degree that is nearest to points, by least squares.
+
+    Parameters
+    ----------
+    x, y : Var or array_like
+        Coordinates of the points, real numbers; more points than the degree, at different places. With two axes
+        `y` has a series of points in each column.
+    deg : int
+        The degree.
+
+    Returns
+    -------
+    Var
+        ``deg + 1`` coefficients, the highest power first; float64.
+
+    Raises
+    ------
+    ShapeError
+        If `x` and `y` have different lengths.
+    DTypeError
+        If the degree is negative or no integer.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polyfit([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0], 1)
+    >>> y.value.round(10)
+    array([2., 1.])
+    """
+    degree = _order("polyfit", deg)
+    if np.ndim(y) == 2:
+        return stack([apply(POLYFIT, (x, one), (degree,)) for one in unbind(y, 1)], 1)
+    return apply(POLYFIT, (x, y), (degree,))
