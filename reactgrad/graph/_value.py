@@ -10,7 +10,7 @@ import numpy as np
 from reactgrad import ops
 from reactgrad._errors import DTypeError, OutdatedRuleError, ReactgradError, SetError, ShapeError
 from reactgrad._habits import OF_VARS, absent
-from reactgrad.backend import device_of, read_value
+from reactgrad.backend import device_of, owner, read_value
 from reactgrad.change._remove import Grave
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
@@ -228,8 +228,12 @@ class Value(ArrayMethods, Handle, Generic[V]):
         """The dtype, without computing; the dtype of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
         if found is None:
-            own = getattr(value := self._present(), "dtype", None)
-            return own if isinstance(own, np.dtype) else np.asarray(value).dtype
+            value = self._present()
+            own = getattr(value, "dtype", None)
+            if isinstance(own, np.dtype):
+                return own
+            known = read_value(value, "a value")[0] if owner(value) else None
+            return np.asarray(value).dtype if known is None else known.dtype
         return found.dtype
 
     @property

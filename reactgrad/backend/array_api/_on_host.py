@@ -24,11 +24,15 @@ def on_host(names: Iterable[str]) -> Callable[[Any], None]:
 
 def _binder(name: str, device: Any) -> Binder:
     def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        def values() -> list[Any]:
+            return [device.to_numpy(one) if device.owns(one) else one for one in inputs]
+
+        if out is None:  # only the kernel finds out how long the result is
+            return lambda: device.xp.asarray(find_binder(name, cpu.kind)(values(), None, attrs)())
         result = np.empty(out.shape, np.dtype(device.dtype_name(out)))
 
         def step() -> None:
-            values = [device.to_numpy(one) if device.owns(one) else one for one in inputs]
-            find_binder(name, cpu.kind)(values, result, attrs)()
+            find_binder(name, cpu.kind)(values(), result, attrs)()
             # A copy, since the next call writes into `result` again.
             out[...] = device.xp.asarray(result, copy=True)
 

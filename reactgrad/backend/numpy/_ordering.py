@@ -14,6 +14,20 @@ from reactgrad.backend.numpy._in_turn import InTurn
 
 Call = Callable[[], object]
 
+NAMES = (
+    *(
+        "flatnonzero",
+        "argwhere",
+        "sort",
+        "argsort",
+        "partition",
+        "argpartition",
+        "topk",
+        "searchsorted",
+    ),
+    *("digitize", "lexsort", "isin", "interp", "choose"),
+)
+
 # NumPy's `choose` takes so many arrays.
 MOST_CHOICES = 32
 

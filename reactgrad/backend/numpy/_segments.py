@@ -14,6 +14,8 @@ from reactgrad.backend.numpy._sums import WIDER
 
 Call = Callable[[], object]
 
+NAMES = ("segment_sum", "segment_max", "segment_min")
+
 
 def register(xp: Any, kind: str) -> None:
     """Register these kernels for a namespace that mirrors NumPy.

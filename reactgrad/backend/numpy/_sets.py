@@ -6,6 +6,11 @@ from typing import Any
 
 from reactgrad.backend._registry import register_kernel
 
+NAMES = (
+    *("unique", "unique_places", "unique_part"),
+    *("common_places", "missing_places", "single_places"),
+)
+
 
 def register(xp: Any, kind: str) -> None:
     """Register these kernels for a namespace that mirrors NumPy."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _segments as _kernels
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -18,7 +19,7 @@ from reactgrad.ops._places import Index, given, rows_at
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._take import numbers_of, take
 
-add_kernels(_kernels.register)
+add_kernels(_kernels.register, on_host(_kernels.NAMES))
 
 
 def _segments(name: str, specs: tuple[Spec, ...], count: int) -> tuple[int | None, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _ordering
 from reactgrad.nodes._handle import Handle, apply, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
@@ -18,7 +19,7 @@ from reactgrad.ops._shapes import common_device, normal_axis, shapes_text
 from reactgrad.ops._split import unbind
 from reactgrad.ops.ordering._take import take_along_axis
 
-add_kernels(_ordering.register)
+add_kernels(_ordering.register, on_host(_ordering.NAMES))
 
 INTP = np.dtype(np.intp)
 KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")

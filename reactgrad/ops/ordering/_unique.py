@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _sets
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -22,7 +23,7 @@ from reactgrad.ops._places import nodes_of, rows_at
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.ordering._take import take
 
-add_kernels(_sets.register)
+add_kernels(_sets.register, on_host(_sets.NAMES))
 
 
 def _by_value(specs: tuple[Spec, ...], attrs: Attrs) -> None:
