@@ -9,6 +9,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _put
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
@@ -20,7 +21,7 @@ from reactgrad.ops._layout import spread
 from reactgrad.ops._places import Index, Slot
 from reactgrad.ops._shapes import common_device, promote
 
-add_kernels(_put.register)
+add_kernels(_put.register, on_host(("put", "put_winners", "gather_distinct")))
 
 # name -> the op that it does to the elements at the index, if it is one
 HOW = {
