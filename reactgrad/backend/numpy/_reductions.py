@@ -17,7 +17,11 @@ Call = Callable[[], object]
 NAMES: Final = (
     *("prod", "all", "any", "count_nonzero", "argmax", "argmin", "nanmax", "nanmin"),
     *("nanargmax", "nanargmin", "var", "std", "logsumexp", "norm"),
+    *("without_nan", "count_numbers", "nanvar", "nanstd"),
 )
+
+# So many elements are looked through at once for NaN: they and their copy stay in the cache.
+PIECE: Final = 65536
 
 
 def register(xp: Any, kind: str) -> None:
@@ -64,49 +68,75 @@ def register(xp: Any, kind: str) -> None:
 
         return bind
 
-    def deviations(x: Any, axis: Any, dtype: Any) -> tuple[Any, list[Call]]:
-        """Return an array for the differences from the mean, and the calls that fill it."""
-        kept = tuple(1 if axis is None or i in axis else n for i, n in enumerate(x.shape))
+    def squared_deviations(
+        x: Any, axes: tuple[int, ...], dtype: Any, real: Any, count: Any, bad: Any
+    ) -> tuple[Any, list[Call]]:
+        """Return an array for the squared differences from the mean, and the calls that fill it.
+
+        Parameters
+        ----------
+        count
+            The number of elements in a row; in an array where they differ, with the axes at length 1.
+        bad
+            Which elements are left out, or ``None``.
+        """
+        kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         average, apart = xp.empty(kept, dtype), xp.empty(x.shape, dtype)
-        calls: list[Call] = []
-        if x.dtype != dtype:
+        own, calls = x, list[Call]()
+        if x.dtype != dtype or bad is not None:
             own = apart
-            calls = [partial(xp.copyto, own, x, "same_kind" if x.dtype.kind in "fc" else "unsafe")]
-        else:
-            own = x
-        size = max(1, average.size)
-        count = xp.asarray(x.size // size, dtype)
+            calls.append(partial(xp.copyto, own, x, "unsafe"))
+        zero = xp.zeros((), dtype)
+        if bad is not None:
+            calls.append(partial(xp.copyto, own, zero, "no", bad))
         calls += [
-            total(own, axis, average, True),
+            total(own, axes, average, True),
             partial(xp.divide, average, count, average),
             partial(xp.subtract, own, average, apart),
         ]
-        return apart, calls
+        if bad is not None:
+            calls.append(partial(xp.copyto, apart, zero, "no", bad))
+        if dtype.kind != "c":
+            return apart, [*calls, partial(xp.multiply, apart, apart, apart)]
+        squares, other = xp.empty(x.shape, real), xp.empty(x.shape, real)
+        calls += [
+            partial(xp.multiply, apart.real, apart.real, squares),
+            partial(xp.multiply, apart.imag, apart.imag, other),
+            partial(xp.add, squares, other, squares),
+        ]
+        return squares, calls
 
-    def bind_deviation(root: bool) -> Callable[..., Call]:
+    def deviation(root: bool, nan: bool) -> Callable[..., Call]:
+        """Return the binder of a variance, or of its root; of all elements, or of those that are no NaN."""
+
         def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
             (x,), (axis, keepdims, correction) = inputs, attrs
             dtype = wide(x.dtype if x.dtype.kind in "fc" else out.dtype)
+            real = wide(out.dtype)
             axes = tuple(range(x.ndim)) if axis is None else axis
             axes = tuple(i % x.ndim for i in (axes if isinstance(axes, tuple) else (axes,)))
-            apart, calls = deviations(x, axes, dtype)
-            if dtype.kind == "c":
-                squares = xp.empty(x.shape, out.dtype)
-                other = xp.empty(x.shape, out.dtype)
-                calls += [
-                    partial(xp.multiply, apart.real, apart.real, squares),
-                    partial(xp.multiply, apart.imag, apart.imag, other),
-                    partial(xp.add, squares, other, squares),
-                ]
-            else:
-                squares = apart
-                calls.append(partial(xp.multiply, apart, apart, apart))
-            result = out if out.dtype == squares.dtype else xp.empty(out.shape, squares.dtype)
-            count = x.size // out.size if out.size else 0
-            least = xp.asarray(max(count - correction, 0), squares.dtype)
+            result = out if out.dtype == real else xp.empty(out.shape, real)
+            length = x.size // out.size if out.size else 0
+            bad = xp.empty(x.shape, bool) if nan else None
+            count = xp.asarray(length, real)
+            left = xp.asarray(max(length - correction, 0), real)
+            calls: list[Call] = []
+            if nan:
+                kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+                count, left = xp.empty(kept, real), xp.empty(out.shape, real)
+
+                def count_numbers() -> None:
+                    xp.isnan(x, bad)
+                    count[...] = length - xp.count_nonzero(bad, axes, keepdims=True)
+                    xp.subtract(count.reshape(left.shape), correction, left)
+                    left[left <= 0] = np.nan  # not 0, as without NaN: so NumPy has it
+
+                calls = [count_numbers]
+            squares, own = squared_deviations(x, axes, dtype, real, count, bad)
             calls += [
+                *own,
                 total(squares, axes, result, keepdims),
-                partial(xp.divide, result, least, result),
+                partial(xp.divide, result, left, result),
             ]
             if root:
                 calls.append(partial(xp.sqrt, result, out))
@@ -173,14 +203,52 @@ def register(xp: Any, kind: str) -> None:
                 calls.append(partial(xp.copyto, out, result, "same_kind"))
         return InTurn(*calls)
 
+    def bind_without_nan(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        (x,) = inputs
+        if xp is np and x.flags.c_contiguous and out.flags.c_contiguous and x.dtype == out.dtype:
+            scratch = np.empty(min(PIECE, out.size), bool)
+            return partial(_without_nan, x.reshape(-1), out.reshape(-1), attrs[0], scratch)
+        number, bad = xp.asarray(attrs[0]).astype(out.dtype), xp.empty(out.shape, bool)
+        return InTurn(
+            partial(xp.isnan, x, bad),
+            partial(xp.copyto, out, x),
+            partial(xp.copyto, out, number, "same_kind", bad),
+        )
+
+    def bind_count_numbers(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        (x,), (axis, keepdims) = inputs, attrs
+        bad = xp.empty(x.shape, bool)
+        whole = x.size // out.size if out.size else 0
+
+        def count() -> None:
+            xp.isnan(x, bad)
+            if not bad.any():  # as nearly always; to count along an axis costs much more
+                out[...] = whole
+            else:
+                out[...] = whole - xp.count_nonzero(bad, axis, keepdims=keepdims)
+
+        return count
+
     binders = (
         *(bind_prod, reduced(xp.logical_and), reduced(xp.logical_or), bind_count),
         *(position("argmax"), position("argmin"), reduced(xp.fmax), reduced(xp.fmin)),
         *(position("nanargmax"), position("nanargmin")),
-        *(bind_deviation(False), bind_deviation(True), bind_logsumexp, bind_norm),
+        *(deviation(False, False), deviation(True, False), bind_logsumexp, bind_norm),
+        *(bind_without_nan, bind_count_numbers, deviation(False, True), deviation(True, True)),
     )
     for name, binder in zip(NAMES, binders, strict=True):
         register_binder(name, kind, binder)
+
+
+def _without_nan(x: Any, out: Any, number: float, scratch: Any) -> None:
+    """Copy a row, with NaN replaced by a number."""
+    for start in range(0, len(x), PIECE):
+        part, copy = x[start : start + PIECE], out[start : start + PIECE]
+        bad = scratch[: len(part)]
+        np.isnan(part, bad)
+        np.copyto(copy, part)
+        if bad.any():
+            np.copyto(copy, number, where=bad)
 
 
 def _in_one_piece(x: Any) -> bool:

@@ -10,7 +10,7 @@ from reactgrad._errors import DTypeError
 from reactgrad.backend import add_kernels
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import Handle, apply
-from reactgrad.nodes._op import Infer, Op
+from reactgrad.nodes._op import Op
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._complex import conj, real
 from reactgrad.ops._elementwise import equal, maximum, sqrt, square
@@ -32,10 +32,6 @@ def real_dtype(dtype: Any) -> Any:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
-def _infer(name: str) -> Infer:
-    return reduction(name, real_dtype, identity=True)
-
-
 def _count(x: Any, axis: Axis, correction: float) -> Any:
     """Return the number of elements in a row less the correction; a node where it is not known yet."""
     shape = known_shape(x)
@@ -54,30 +50,11 @@ def _apart(x: Any, axis: Axis) -> Any:
     return x - mean(x, axis, keepdims=True)
 
 
-def _slopes(x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
-    """Return the derivative of half the variance by each element."""
+def _slopes(x: Any, axis: Axis, correction: float) -> Any:
     count = _count(x, axis, correction)
     if isinstance(count, Handle):
         return _apart(x, axis) / put_back(count, x, axis, False)
     return _apart(x, axis) / float(count)
-
-
-def _var_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
-    slopes = _slopes(x, axis, keepdims, correction)
-    if slopes.dtype.kind == "c":
-        slopes = conj(slopes)
-    return times(put_back(in_dtype(g, counting(g.dtype)), x, axis, keepdims) * 2.0, slopes)
-
-
-def _along(t: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
-    slopes = _slopes(x, axis, keepdims, correction)
-    if slopes.dtype.kind == "c":
-        return sum(real(times(t, conj(slopes))), axis, keepdims=keepdims)
-    return sum(times(in_dtype(t, counting(t.dtype)), slopes), axis, keepdims=keepdims)
-
-
-def _var_jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
-    return in_dtype(_along(t, x, axis, keepdims, correction) * 2.0, ans.dtype)
 
 
 def _by_std(g: Any, ans: Any) -> Any:
@@ -87,19 +64,49 @@ def _by_std(g: Any, ans: Any) -> Any:
     return choose(equal(ans, 0), 0.0, over(in_dtype(g, wide), ans))
 
 
-def _std_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
-    slopes = _slopes(x, axis, keepdims, correction)
-    if slopes.dtype.kind == "c":
-        slopes = conj(slopes)
-    return times(put_back(_by_std(g, ans), x, axis, keepdims), slopes)
+def deviation_ops(prefix: str, slopes: Any) -> tuple[Op, Op]:
+    """Return the ops of a variance and of its root.
+
+    Parameters
+    ----------
+    prefix : str
+        Before ``var`` and ``std`` in their names.
+    slopes
+        ``slopes(x, axis, correction)`` returns the derivative of half the variance by each element.
+    """
+
+    def turned(x: Any, axis: Axis, correction: float) -> Any:
+        found = slopes(x, axis, correction)
+        return conj(found) if found.dtype.kind == "c" else found
+
+    def back(g: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+        g = put_back(in_dtype(g, counting(g.dtype)), x, axis, keepdims)
+        return times(g, turned(x, axis, correction))
+
+    def along(t: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+        parts = times(in_dtype(t, counting(t.dtype)), turned(x, axis, correction))
+        return sum(real(parts) if parts.dtype.kind == "c" else parts, axis, keepdims=keepdims)
+
+    def var_rule(g: Any, ans: Any, x: Any, *attrs: Any) -> Any:
+        return back(in_dtype(g, counting(g.dtype)) * 2.0, x, *attrs)
+
+    def var_jvp(t: Any, ans: Any, x: Any, *attrs: Any) -> Any:
+        return in_dtype(along(t, x, *attrs) * 2.0, ans.dtype)
+
+    def std_rule(g: Any, ans: Any, x: Any, *attrs: Any) -> Any:
+        return back(_by_std(g, ans), x, *attrs)
+
+    def std_jvp(t: Any, ans: Any, x: Any, *attrs: Any) -> Any:
+        return in_dtype(_by_std(along(t, x, *attrs), ans), ans.dtype)
+
+    def op(name: str, rule: Any, jvp: Any) -> Op:
+        infer = reduction(name, real_dtype, identity=True)
+        return Op(name, infer, (rule,), (jvp,), loop_dtypes=own_dtypes)
+
+    return op(f"{prefix}var", var_rule, var_jvp), op(f"{prefix}std", std_rule, std_jvp)
 
 
-def _std_jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
-    return in_dtype(_by_std(_along(t, x, axis, keepdims, correction), ans), ans.dtype)
-
-
-VAR = Op("var", _infer("var"), (_var_rule,), (_var_jvp,), loop_dtypes=own_dtypes)
-STD = Op("std", _infer("std"), (_std_rule,), (_std_jvp,), loop_dtypes=own_dtypes)
+VAR, STD = deviation_ops("", _slopes)
 
 
 def masked_var(

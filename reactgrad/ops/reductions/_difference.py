@@ -191,8 +191,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             width = expand_dims(width, behind) if behind else width
         else:
             width = diff(x, axis=axis)
-    both = part(y, axis, 1) + part(y, axis, None, -1)
-    return sum(multiply(width, both) / 2.0, axis)
+    first, second = part(y, axis, None, -1), part(y, axis, 1)
+    if isinstance(width, int | float) and y.dtype.kind in "fc" and y.dtype.itemsize > 2:
+        # Two sums without an array between them; half floats, whose sum could leave their dtype, go the long way.
+        return (sum(first, axis) + sum(second, axis)) * (width * 0.5)
+    return sum(multiply(width, second + first) / 2.0, axis)
 
 
 # --- angles without jumps ----------------------------------------------------------------------------

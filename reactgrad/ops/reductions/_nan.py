@@ -6,19 +6,53 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.numpy import _reductions
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import isnan, logical_and, logical_not
 from reactgrad.ops._operand import in_dtype, node, stretched
-from reactgrad.ops._reduce import Axis, attrs_of, mean, sum
+from reactgrad.ops._reduce import Axis, attrs_of, counting, mean, reduction, sum
 from reactgrad.ops._where import where as choose
-from reactgrad.ops.reductions._deviation import correction_of, masked_var, real_dtype, root
+from reactgrad.ops.reductions._deviation import (
+    correction_of,
+    deviation_ops,
+    masked_var,
+    real_dtype,
+    root,
+)
+from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._product import prod
 from reactgrad.ops.reductions._scan import cumprod, cumsum
+from reactgrad.ops.reductions._truth import own_dtypes
+
+add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+
+
+_RULE = (lambda g, ans, x, number: choose(isnan(x), 0.0, g),)
+
+WITHOUT_NAN = Op(
+    "without_nan",
+    lambda specs, attrs: spec(specs[0].shape, specs[0].dtype, specs[0].device),
+    _RULE,
+    _RULE,
+    elementwise=True,
+)
+
+
+def _infer_count(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    wide = counting(real_dtype(specs[0].dtype))
+    return reduction("count_numbers", lambda dtype: wide, identity=True)(specs, attrs)
+
+
+# How many elements are no NaN, as a float.
+COUNT = Op("count_numbers", _infer_count, (None,), (None,), loop_dtypes=own_dtypes)
 
 
 def _filled(a: Any, number: int, *others: Any) -> Any:
     """Return a node with NaN replaced by a number; integers have none."""
     a = node(a, *others)
-    return choose(isnan(a), number, a) if a.dtype.kind in "fc" else a
+    return apply(WITHOUT_NAN, (a,), (float(number),)) if a.dtype.kind in "fc" else a
 
 
 def nansum(
@@ -162,34 +196,45 @@ def nanmean(
     >>> y.item()
     2.0
     """
-    a = node(a, where)
-    if a.dtype.kind in "fc":
-        where = _numbers(a, where)
-    return mean(a, axis, keepdims=keepdims, dtype=dtype, where=where)
+    a = in_dtype(node(a, where), dtype)
+    if a.dtype.kind not in "fc":
+        return mean(a, axis, keepdims=keepdims, dtype=dtype, where=where)
+    if where is not True:
+        return mean(a, axis, keepdims=keepdims, where=_numbers(a, where))
+    return in_dtype(_mean(a, *attrs_of(axis, keepdims)), a.dtype)
 
 
-def _var(
-    name: str,
-    a: Any,
-    axis: Any,
-    dtype: Any,
-    ddof: Any,
-    keepdims: Any,
-    where: Any,
-    average: Any,
-    correction: Any,
-) -> tuple[Any, Any]:
-    """Return the variance and the dtype that the caller has asked for."""
-    fixed = correction_of(name, ddof, correction)
+def _mean(a: Any, axis: Axis, keepdims: bool) -> Any:
+    """Return the mean of the numbers among floats; of half floats in float32."""
+    a = in_dtype(a, counting(a.dtype))
+    return sum(_filled(a, 0), axis, keepdims=keepdims) / apply(COUNT, (a,), (axis, keepdims))
+
+
+def _slopes(a: Any, axis: Axis, correction: float) -> Any:
+    a = in_dtype(a, counting(a.dtype))
+    left = apply(COUNT, (a,), (axis, True)) - correction
+    return choose(isnan(a), 0.0, a - _mean(a, axis, True)) / choose(left <= 0.0, np.nan, left)
+
+
+NANVAR, NANSTD = deviation_ops("nan", _slopes)
+
+
+def _deviation(
+    op: Op, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: Any
+) -> Any:
+    where, average, correction = options
+    fixed = correction_of(op.name, ddof, correction)
     a = in_dtype(node(a, where, average), dtype)
+    axis, keepdims = attrs_of(axis, keepdims)
+    if where is True and average is None and a.dtype.kind in "fc":
+        return in_dtype(apply(op, (a,), (axis, keepdims, fixed)), dtype)
     mask = stretched(_numbers(a, where), a)
     about = None if average is None else node(average, a)
-    axis, keepdims = attrs_of(axis, keepdims)
     found = masked_var(a, axis, keepdims, fixed, mask, about)
     # Where no degree of freedom is left NumPy's result is NaN, not infinite.
     count = sum(in_dtype(mask, np.int64), axis, keepdims=keepdims)
     found = choose(count <= fixed, np.nan, found)
-    return found, np.dtype(dtype) if dtype is not None else real_dtype(a.dtype)
+    return in_dtype(root(found) if op is NANSTD else found, dtype or real_dtype(a.dtype))
 
 
 def nanvar(
@@ -223,8 +268,7 @@ def nanvar(
     >>> y.item()
     1.0
     """
-    found, dtype = _var("nanvar", a, axis, dtype, ddof, keepdims, where, mean, correction)
-    return in_dtype(found, dtype)
+    return _deviation(NANVAR, a, axis, dtype, ddof, keepdims, (where, mean, correction))
 
 
 def nanstd(
@@ -258,5 +302,4 @@ def nanstd(
     >>> y.item()
     1.0
     """
-    found, dtype = _var("nanstd", a, axis, dtype, ddof, keepdims, where, mean, correction)
-    return in_dtype(root(found), dtype)
+    return _deviation(NANSTD, a, axis, dtype, ddof, keepdims, (where, mean, correction))
