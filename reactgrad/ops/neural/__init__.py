@@ -5,7 +5,7 @@
 - ``_losses``, ``_cross_entropy``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
 - ``_pooling``: the largest element and the p-norm of windows, parts and all of space. ``_means``: the mean.
 - ``_resampling``: linear maps along each axis of space.
-- ``_recurrence``: recurrent layers.
+- ``_normalization``: batches, groups, channels and rows. ``_recurrence``: recurrent layers.
 """
 
 from reactgrad.ops.neural._attention import attention_weights as attention_weights
@@ -47,6 +47,11 @@ from reactgrad.ops.neural._means import adaptive_avg_pool3d as adaptive_avg_pool
 from reactgrad.ops.neural._means import avg_pool1d as avg_pool1d
 from reactgrad.ops.neural._means import avg_pool2d as avg_pool2d
 from reactgrad.ops.neural._means import avg_pool3d as avg_pool3d
+from reactgrad.ops.neural._normalization import batch_moments as batch_moments
+from reactgrad.ops.neural._normalization import batch_norm as batch_norm
+from reactgrad.ops.neural._normalization import group_norm as group_norm
+from reactgrad.ops.neural._normalization import instance_norm as instance_norm
+from reactgrad.ops.neural._normalization import rms_norm as rms_norm
 from reactgrad.ops.neural._pooling import adaptive_max_pool1d as adaptive_max_pool1d
 from reactgrad.ops.neural._pooling import adaptive_max_pool2d as adaptive_max_pool2d
 from reactgrad.ops.neural._pooling import adaptive_max_pool3d as adaptive_max_pool3d
