@@ -11,7 +11,7 @@ def register(device: Any) -> None:
     """Register the kernel for a device of the standard."""
     xp, kind = device.xp, device.kind
 
-    def einsum(a: Any, b: Any, out: Any, subscripts: str) -> None:
+    def einsum(a: Any, b: Any, out: Any, subscripts: str, conjugated: bool) -> None:
         operands, _, result = subscripts.partition("->")
         first, _, second = operands.partition(",")
         batch = [one for one in result if one in first and one in second]
@@ -23,6 +23,8 @@ def register(device: Any) -> None:
             a, b = xp.astype(a, xp.int64), xp.astype(b, xp.int64)
         else:
             a, b = xp.astype(a, out.dtype), xp.astype(b, out.dtype)
+        if conjugated:
+            a = xp.conj(a)
         left = xp.permute_dims(a, tuple([first.index(one) for one in (*batch, *rows, *inner)]))
         right = xp.permute_dims(b, tuple([second.index(one) for one in (*batch, *inner, *columns)]))
         lead, across = len(batch), len(inner)

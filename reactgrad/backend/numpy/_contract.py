@@ -7,9 +7,9 @@ matrix products. An operand that no view brings into this form is copied first, 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from math import prod
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ import numpy as np
 
 from reactgrad.backend._registry import find_binder, register_binder
 from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._sums import ALONE, WIDER
+
+Call = Callable[[], object]
 
 # On rows shorter than this a loop of NumPy's einsum is faster than a call of BLAS for each of them.
 SHORT: Final = 32
@@ -24,110 +27,186 @@ SHORT: Final = 32
 # With fewer products `matmul` of integers costs less than the start of einsum.
 FEW: Final = 4096
 
+# Several axes of rows stay apart if the last one has so many rows, and the other matrix so few elements: BLAS then
+# finds that matrix in a fast cache for each of the small products.
+ROWS: Final = 4
+SMALL: Final = 16384
+
+
+class _Groups:
+    """Two operands, and the labels of their axes by group."""
+
+    __slots__ = ("a", "b", "batch", "columns", "first", "inner", "result", "rows", "second")
+
+    def __init__(self, a: Any, b: Any, out: Any, subscripts: str) -> None:
+        first, _, rest = subscripts.partition(",")
+        second, _, result = rest.partition("->")
+        self.a, self.first = _narrow(a, first, b, second, out, result)
+        self.b, self.second = _narrow(b, second, self.a, self.first, out, result)
+        self.result = result
+        self.batch = [one for one in result if one in self.first and one in self.second]
+        self.rows = [one for one in result if one in self.first and one not in self.batch]
+        self.columns = [one for one in result if one in self.second and one not in self.batch]
+        longer = self.first if a.size >= b.size else self.second
+        self.inner = [one for one in longer if one not in result]
+
+    @property
+    def balanced(self) -> bool:
+        """True if both operands have each of the axes that are summed."""
+        summed = set(self.first + self.second) - set(self.result)
+        return summed <= set(self.first) & set(self.second)
+
+    @property
+    def vectors(self) -> bool:
+        """True for one sum of products for each element of a batch."""
+        return bool(self.batch and not self.rows and not self.columns)
+
+    @property
+    def count(self) -> int:
+        """The number of products in each sum."""
+        return prod([self.a.shape[self.first.index(one)] for one in self.inner])
+
+    def of_a(self) -> Any:
+        """Return the first operand with its axes in order: batch, rows, inner."""
+        order = (*self.batch, *self.rows, *self.inner)
+        return self.a.transpose([self.first.index(one) for one in order])
+
+    def of_b(self) -> Any:
+        """Return the second operand with its axes in order: batch, inner, columns."""
+        order = (*self.batch, *self.inner, *self.columns)
+        return self.b.transpose([self.second.index(one) for one in order])
+
+    def of_out(self, out: Any) -> Any:
+        """Return the result with its axes in order: batch, rows, columns."""
+        order = (*self.batch, *self.rows, *self.columns)
+        return out.transpose([self.result.index(one) for one in order])
+
+    def broadcast(self) -> tuple[Any, Any]:
+        """Return both operands with the axes of the result, and the inner ones behind them."""
+        order = (*self.result, *self.inner)
+        return _spread(self.a, self.first, order), _spread(self.b, self.second, order)
+
 
 def register(xp: Any, kind: str) -> None:
     """Register the kernels for a namespace whose functions take ``out`` as NumPy's do."""
 
-    def loop(a: Any, b: Any, out: Any, subscripts: str) -> Callable[[], object]:
+    def loop(groups: _Groups, out: Any) -> Call:
+        subscripts = f"{groups.first},{groups.second}->{groups.result}"
         if xp is np:
-            # `Any`: NumPy's stubs have no `out` of this kind.
-            einsum: Any = np.einsum
-            return partial(einsum, subscripts, a, b, out=out)
-        return lambda: xp.copyto(out, xp.einsum(subscripts, a, b))
+            einsum: Any = np.einsum  # NumPy's stubs have no `out` for all dtypes
+            return partial(einsum, subscripts, groups.a, groups.b, out=out)
+        return lambda: xp.copyto(out, xp.einsum(subscripts, groups.a, groups.b))
 
-    def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
-        a, b = inputs
-        first, _, rest = attrs[0].partition(",")
-        second, _, result = rest.partition("->")
-        a, first = _narrow(a, first, b, second, out, result)
-        b, second = _narrow(b, second, a, first, out, result)
-        batch = [one for one in result if one in first and one in second]
-        inner = [one for one in first if one not in result]
-        if set(inner) != {one for one in second if one not in result}:
-            return loop(a, b, out, f"{first},{second}->{result}")
-        if not inner:
-            return partial(
-                xp.multiply, _spread(xp, a, first, result), _spread(xp, b, second, result), out
+    def of_vectors(groups: _Groups, out: Any, conjugated: bool) -> Call | None:
+        """Return a call of BLAS for each element of a batch, or ``None`` where it would be slow."""
+        wanted = out.dtype.kind == ("c" if conjugated else "f")
+        if not (wanted and xp is np and groups.balanced and groups.vectors):
+            return None
+        if groups.count < SHORT or not groups.a.dtype == groups.b.dtype == out.dtype:
+            return None
+        x, y = (_merged(one, out.ndim, 0) for one in (groups.of_a(), groups.of_b()))
+        if x is None or y is None or not x.strides[-1] == y.strides[-1] == out.itemsize:
+            return None
+        return partial(np.vecdot, x[..., 0, :], y[..., 0, :], out)
+
+    def summed(groups: _Groups, out: Any) -> list[Call]:
+        """Return the calls for one sum of products for each element of a batch."""
+        if out.dtype.char not in WIDER or groups.count <= ALONE:
+            return [loop(groups, out)]
+        # The loop would add up so many short floats one by one that errors could be seen.
+        x, y = groups.broadcast()
+        product = xp.empty(np.broadcast_shapes(x.shape, y.shape), out.dtype)
+        total = find_binder("sum", kind)
+        axes = tuple(range(out.ndim, product.ndim))
+        return [partial(xp.multiply, x, y, product), total((product,), out, (axes, False))]
+
+    def copied(x: Any, dtype: Any, calls: list[Call]) -> Any:
+        copy = xp.empty(x.shape, dtype)
+        calls.append(partial(xp.copyto, copy, x))
+        return copy
+
+    def matrices(x: Any, lead: int, rows: int, dtype: Any, calls: list[Call]) -> Any:
+        """Return an operand as matrices; the calls that copy it, where it takes one, are added."""
+        found = _merged(x, lead, rows)
+        if found is None or found.dtype != dtype or not _readable(found):
+            found = _merged(copied(x, dtype, calls), lead, rows)
+        return found
+
+    def products(groups: _Groups, out: Any) -> list[Call]:
+        """Return the calls for a batch of matrix products."""
+        calls: list[Call] = []
+        lead, rows = len(groups.batch), len(groups.rows)
+        left = matrices(groups.of_a(), lead, rows, out.dtype, calls)
+        right = matrices(groups.of_b(), lead, len(groups.inner), out.dtype, calls)
+        place = groups.of_out(out)
+        target, after = _merged(place, lead, rows), []
+        if target is None or not _readable(target):
+            product = xp.empty(place.shape, out.dtype)
+            target, after = _merged(product, lead, rows), [partial(xp.copyto, place, product)]
+        apart = place.shape[lead : lead + rows]
+        if (
+            rows > 1
+            and groups.columns
+            and apart[-1] >= ROWS
+            and right.shape[-2] * right.shape[-1] <= SMALL
+        ):
+            left, target = (
+                one.reshape((*one.shape[:-2], *apart, one.shape[-1])) for one in (left, target)
             )
-        rows = [one for one in result if one in first and one not in batch]
-        columns = [one for one in result if one in second and one not in batch]
-        count = prod([a.shape[first.index(one)] for one in inner])
+            right = right[(..., *(None,) * (rows - 1), slice(None), slice(None))]
+        return [*calls, find_binder("matmul", kind)((left, right), target, ()), *after]
+
+    def computed(groups: _Groups, out: Any) -> list[Call]:
+        if not groups.balanced:
+            return [loop(groups, out)]
+        if not groups.inner:
+            return [partial(xp.multiply, *groups.broadcast(), out)]
         if out.dtype.kind not in "fc":
-            if out.size * count > FEW:
-                return loop(a, b, out, f"{first},{second}->{result}")
-        elif batch and not rows and not columns and (out.dtype.kind == "c" or count < SHORT):
-            return loop(a, b, out, f"{first},{second}->{result}")
-        calls: list[Callable[[], object]] = []
-        inner.sort(key=(first if a.size >= b.size else second).index)
-        left = _matrices(xp, a, first, batch, rows, inner, out.dtype, calls)
-        right = _matrices(xp, b, second, batch, inner, columns, out.dtype, calls)
-        target = _merged(
-            out.transpose([result.index(one) for one in (*batch, *rows, *columns)]),
-            len(batch),
-            len(rows),
-        )
-        if target is None or not (target.dtype.kind not in "fc" or _in_rows(target)):
-            shape = [out.shape[result.index(one)] for one in (*batch, *rows, *columns)]
-            product = xp.empty(shape, out.dtype)
-            place = out.transpose([result.index(one) for one in (*batch, *rows, *columns)])
-            target = _merged(product, len(batch), len(rows))
-            after = [partial(xp.copyto, place, product)]
-        else:
-            after = []
-        return _in_turn(*calls, _product(xp, kind, left, right, target), *after)
+            many = out.size * groups.count > FEW
+            return [loop(groups, out)] if many else products(groups, out)
+        return summed(groups, out) if groups.vectors else products(groups, out)
+
+    def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        subscripts, conjugated = attrs
+        groups = _Groups(*inputs, out, subscripts)
+        found = of_vectors(groups, out, conjugated)
+        if found is not None:
+            return found
+        calls: list[Call] = []
+        if conjugated:
+            copy = xp.empty(groups.a.shape, groups.a.dtype)
+            calls.append(partial(xp.conjugate, groups.a, copy))
+            groups.a = copy
+        calls += computed(groups, out)
+        return calls[0] if len(calls) == 1 else InTurn(*calls)
 
     register_binder("einsum", kind, bind)
 
 
 def _narrow(x: Any, term: str, y: Any, other: str, out: Any, result: str) -> tuple[Any, str]:
     """Return an operand without axes of length 1 that are longer in the other operand or the result."""
-    lengths = {
-        **dict(zip(other, y.shape, strict=True)),
-        **dict(zip(result, out.shape, strict=True)),
-    }
+    lengths = dict(zip(other + result, (*y.shape, *out.shape), strict=True))
     wide = [i for i, n in enumerate(x.shape) if n == 1 and lengths.get(term[i], 1) != 1]
     if not wide:
         return x, term
-    index = tuple([0 if i in wide else slice(None) for i in range(x.ndim)])
+    index = [0 if i in wide else slice(None) for i in range(x.ndim)]
     # The dots keep a view where no axis is left: without them it would be a number, which does not follow.
     return x[(*index, ...)], "".join([one for i, one in enumerate(term) if i not in wide])
 
 
-def _spread(xp: Any, x: Any, term: str, result: str) -> Any:
-    """Return an operand with its axes in the order of the result, and of length 1 where it has none."""
-    x = x.transpose([term.index(one) for one in result if one in term])
-    return x[(..., *[slice(None) if one in term else None for one in result])]
-
-
-def _matrices(
-    xp: Any,
-    x: Any,
-    term: str,
-    batch: list[str],
-    rows: list[str],
-    columns: list[str],
-    dtype: Any,
-    calls: list[Callable[[], object]],
-) -> Any:
-    """Return an operand as a batch of matrices, with the calls that copy it there, where it takes one."""
-    x = x.transpose([term.index(one) for one in (*batch, *rows, *columns)])
-    found = _merged(x, len(batch), len(rows))
-    if found is not None and found.dtype == dtype and (dtype.kind not in "fc" or _in_rows(found)):
-        return found
-    copy = xp.empty(x.shape, dtype)
-    calls.append(partial(xp.copyto, copy, x))
-    return _merged(copy, len(batch), len(rows))
+def _spread(x: Any, term: str, order: Sequence[str]) -> Any:
+    """Return an operand with its axes in an order of labels, and of length 1 where it has none."""
+    x = x.transpose([term.index(one) for one in order if one in term])
+    return x[(..., *[slice(None) if one in term else None for one in order])]
 
 
 def _merged(x: Any, lead: int, rows: int) -> Any:
-    """Return a view whose axes behind the first `lead` are two: the next `rows` ones, and the others."""
+    """Return a view whose axes behind the first `lead` are two, the next `rows` ones and the others, or ``None``."""
     first, second = range(lead, lead + rows), range(lead + rows, x.ndim)
     if not (_follow(x, first) and _follow(x, second)):
         return None
-    shape = x.shape
-    return x.reshape(
-        (*shape[:lead], prod([shape[i] for i in first]), prod([shape[i] for i in second]))
-    )
+    down, along = (prod([x.shape[i] for i in axes]) for axes in (first, second))
+    return x.reshape((*x.shape[:lead], down, along))
 
 
 def _follow(x: Any, axes: Sequence[int]) -> bool:
@@ -135,29 +214,14 @@ def _follow(x: Any, axes: Sequence[int]) -> bool:
     if not x.size:
         return True
     long = [i for i in axes if x.shape[i] != 1]
-    return all(x.strides[i] == x.strides[j] * x.shape[j] for i, j in itertools.pairwise(long))
+    return all(x.strides[i] == x.strides[j] * x.shape[j] for i, j in pairwise(long))
 
 
-def _in_rows(x: Any) -> bool:
-    """Return whether BLAS reads the matrices as they lie: one of the two axes in steps of one element."""
-    (m, n), (down, along) = x.shape[-2:], x.strides[-2:]
-    size = x.itemsize
-    across = along == size or n == 1
-    upright = down == size or m == 1
-    return bool(
-        not x.size
-        or (across and (m == 1 or (down % size == 0 and down >= n * size)))
-        or (upright and (n == 1 or (along % size == 0 and along >= m * size)))
-    )
-
-
-def _product(xp: Any, kind: str, left: Any, right: Any, out: Any) -> Callable[[], object]:
-    """Return the call of a batch of matrix products."""
-    m, n = out.shape[-2:]
-    if m == n == 1 and out.ndim > 2 and xp is np and out.dtype.kind == "f":
-        return partial(np.vecdot, left[..., 0, :], right[..., 0], out[..., 0, 0])
-    return find_binder("matmul", kind)((left, right), out, ())
-
-
-def _in_turn(*calls: Callable[[], object]) -> Callable[[], object]:
-    return calls[0] if len(calls) == 1 else InTurn(*calls)
+def _readable(x: Any) -> bool:
+    """Return whether ``matmul`` reads or writes matrices as they lie, without a slow loop."""
+    if x.dtype.kind not in "fc" or not x.size:
+        return True
+    (m, n), (down, along), size = x.shape[-2:], x.strides[-2:], x.itemsize
+    rows = (along == size or n == 1) and (m == 1 or (down % size == 0 and down >= n * size))
+    columns = (down == size or m == 1) and (n == 1 or (along % size == 0 and along >= m * size))
+    return bool(rows or columns)

@@ -16,6 +16,7 @@ from reactgrad.backend.numpy import _contract
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.ops._complex import conj
 from reactgrad.ops._elementwise import multiply
 from reactgrad.ops._layout import expand_dims, known_shape, spread_to, transpose
 from reactgrad.ops._matmul import matmul
@@ -28,7 +29,7 @@ add_kernels(_contract.register, _standard.register)
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    (subscripts,) = attrs
+    subscripts, _ = attrs
     first, second, result = split(subscripts)
     lengths: dict[str, int | None] = {}
     for i, (term, one) in enumerate(zip((first, second), specs, strict=True)):
@@ -59,28 +60,32 @@ def _joined(
     )
 
 
-def _first_rule(g: Any, ans: Any, a: Any, b: Any, subscripts: str) -> Any:
+def _first_rule(g: Any, ans: Any, a: Any, b: Any, subscripts: str, conjugated: bool) -> Any:
     first, second, result = split(subscripts)
+    if conjugated:
+        g, b = conj(g), conj(b)
     return _back(g, result, a, first, b, second)
 
 
-def _second_rule(g: Any, ans: Any, a: Any, b: Any, subscripts: str) -> Any:
+def _second_rule(g: Any, ans: Any, a: Any, b: Any, subscripts: str, conjugated: bool) -> Any:
     first, second, result = split(subscripts)
-    return _back(g, result, b, second, a, first)
+    return _back(g, result, b, second, a, first, conjugated)
 
 
-def _back(g: Any, result: str, one: Any, term: str, other: Any, others: str) -> Any:
+def _back(
+    g: Any, result: str, one: Any, term: str, other: Any, others: str, conjugated: bool = False
+) -> Any:
     """Return the gradient of the operand `one`, with labels `term`."""
     shape, beside = known_shape(one), known_shape(other)
     if shape is None or beside is None:
-        return contract(g, other, result, others, term)
+        return contract(other, g, others, result, term, conjugated)
     # Axes of length 1 that were repeated along those of the other operand: the gradient is summed over them.
     length = dict(zip(others, beside, strict=True))
     stretched = [
         i for i, n in enumerate(shape) if n == 1 and length.get(term[i], 1) not in (1, None)
     ]
     kept = "".join([label for i, label in enumerate(term) if i not in stretched])
-    part = contract(g, other, result, others, kept)
+    part = contract(other, g, others, result, kept, conjugated)
     if stretched:
         part = expand_dims(part, tuple(stretched))
     # Axes that are summed in the result, and of length 1 in the other operand.
@@ -90,7 +95,7 @@ def _back(g: Any, result: str, one: Any, term: str, other: Any, others: str) -> 
 EINSUM: Final = Op("einsum", _infer, (_first_rule, _second_rule), (LINEAR, LINEAR), broadcasts=True)
 
 
-def contract(a: Any, b: Any, first: str, second: str, result: str) -> Any:
+def contract(a: Any, b: Any, first: str, second: str, result: str, conjugated: bool = False) -> Any:
     """Return the product of two operands, summed over the labels that are not in `result`.
 
     Parameters
@@ -99,15 +104,21 @@ def contract(a: Any, b: Any, first: str, second: str, result: str) -> Any:
         One of them, at least, a Var where labels stand twice, or in one operand only.
     first, second : str
         The label of each axis; `result` has some of these labels, each once.
+    conjugated : bool
+        Whether the elements of `a` are conjugated.
     """
     a, first = alone(a, first, second + result)
     b, second = alone(b, second, first + result)
     kind, subscripts = _lowered(first, second, result)
+    if kind == "einsum":
+        return apply(EINSUM, (a, b), (subscripts, conjugated))
+    if conjugated:
+        a = conj(a)
     if kind == "multiply":
         return multiply(a, b)
-    if kind != "einsum" and _exact(a, b, first, second, result):
+    if _exact(a, b, first, second, result):
         return matmul(a, b) if kind == "matmul" else matmul(b, a)
-    return apply(EINSUM, (a, b), (subscripts,))
+    return apply(EINSUM, (a, b), (subscripts, False))
 
 
 def _exact(a: Any, b: Any, first: str, second: str, result: str) -> bool:

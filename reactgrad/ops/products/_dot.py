@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.ops._complex import conj
 from reactgrad.ops._elementwise import multiply
 from reactgrad.ops._layout import reshape, swap_last
 from reactgrad.ops._matmul import matmul
@@ -229,11 +228,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     (3+0j)
     """
     a, b = map(_flat, variables(a, b))
-    return matmul(_conjugated(a), b)
-
-
-def _conjugated(x: Any) -> Any:
-    return conj(x) if x.dtype.kind == "c" else x
+    return contract(a, b, "a", "a", "", a.dtype.kind == "c")
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
@@ -268,7 +263,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """
     x1, x2 = variables(x1, x2)
     first, second = (_with_axis("vecdot", one, axis) for one in (x1, x2))
-    return contract(_conjugated(x1), x2, first, second, _longer(first, second).replace("z", ""))
+    kept = _longer(first, second).replace("z", "")
+    return contract(x1, x2, first, second, kept, x1.dtype.kind == "c")
 
 
 def _with_axis(name: str, x: Any, axis: Any) -> str:
@@ -352,7 +348,8 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     x1, x2 = variables(x1, x2)
     _check_axes("vecmat", (x1, 1), (x2, 2))
     first, second = _labels(x1.ndim - 1), _labels(x2.ndim - 2)
-    return contract(_conjugated(x1), x2, first + "z", second + "zy", _longer(first, second) + "y")
+    kept = _longer(first, second) + "y"
+    return contract(x1, x2, first + "z", second + "zy", kept, x1.dtype.kind == "c")
 
 
 def _check_axes(name: str, *needs: tuple[Any, int]) -> None:
