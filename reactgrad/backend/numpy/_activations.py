@@ -54,7 +54,7 @@ def register(xp: Any, kind: str) -> None:
         register_kernel(function.__name__, kind, short_kernel(function))
     register_kernel("prelu", kind, short_kernel(prelu, 2))
     # Short floats in float64: the kernels of ``_erf`` have no others, and small differences keep digits.
-    for function in (gelu, gelu_slope, gelu_tanh, gelu_tanh_slope, tanhshrink):
+    for function in (gelu, gelu_slope, gelu_tanh, gelu_tanh_slope, gelu_tanh_bend, tanhshrink):
         register_kernel(function.__name__, kind, kernel(function))
 
 
@@ -200,3 +200,11 @@ def gelu_tanh_slope(x: Any) -> Any:
     upper, lower = _tanh_parts(x)
     rate = GELU_RATE[0] * (1.0 + 3.0 * GELU_CUBE[0] * x * x)
     return upper + x * rate * (upper * lower)
+
+
+def gelu_tanh_bend(x: Any) -> Any:
+    x = _within(x)
+    upper, lower = _tanh_parts(x)
+    first = GELU_RATE[0] * (1.0 + 3.0 * GELU_CUBE[0] * x * x)
+    second = 6.0 * GELU_RATE[0] * GELU_CUBE[0] * x
+    return upper * lower * (2.0 * first + x * (second - first * first * (upper - lower)))

@@ -48,7 +48,8 @@ def _silu_bend(h: Any, ans: Any, x: Any) -> Any:
 def _mish_bend(h: Any, ans: Any, x: Any) -> Any:
     # With e = exp(x), n = e (e + 2) and q = n + 2: tanh(softplus(x)) = n / q. Half floats end too early for it.
     wide = astype(x, np.float32) if x.dtype == np.float16 else x
-    e = exp(minimum(wide, 350.0 if wide.dtype == np.float64 else 40.0))
+    wide = minimum(wide, 350.0 if wide.dtype == np.float64 else 40.0)
+    e = exp(wide)
     q = e * (e + 2.0) + 2.0
     ratio = 4.0 * e * (e + 1.0) / q
     slope = ratio / q
@@ -59,15 +60,19 @@ def _gelu_bend(h: Any, ans: Any, x: Any) -> Any:
     return h * times(norm_pdf(x), 2.0 - square(x))
 
 
-def _gelu_tanh_bend(h: Any, ans: Any, x: Any) -> Any:
+def _gelu_tanh_third(h: Any, ans: Any, x: Any) -> Any:
+    # By Faà di Bruno's formula for a sigmoid of t = rate (x + cube x**3). Beyond 1e3 all of it is 0.
     rate, cube = _activations.GELU_RATE[0], _activations.GELU_CUBE[0]
     x = astype(x, np.float32) if x.dtype == np.float16 else x
-    near = where(less(absolute(x), 1e3), x, 0.0)  # beyond, the bend is 0
-    twice = rate * near * (1.0 + cube * square(near))
-    first, second = rate * (1.0 + 3.0 * cube * square(near)), 6.0 * rate * cube * near
-    both = sigmoid(twice) * sigmoid(-twice)
-    inner = 2.0 * first + near * (second - square(first) * tanh(twice * 0.5))
-    return h * where(less(absolute(x), 1e3), times(both, inner), 0.0)
+    inside = less(absolute(x), 1e3)
+    x = where(inside, x, 0.0)
+    t = rate * x * (1.0 + cube * square(x))
+    first, second = rate * (1.0 + 3.0 * cube * square(x)), 6.0 * rate * cube * x
+    slope, ratio = sigmoid(t) * sigmoid(-t), tanh(t * 0.5)
+    inner = 6.0 * rate * cube - 3.0 * first * second * ratio
+    inner = inner + first * square(first) * (1.0 - 6.0 * slope)
+    outer = 3.0 * (second - square(first) * ratio)
+    return h * where(inside, times(slope, outer + x * inner), 0.0)
 
 
 SILU: Final = smooth("silu", lambda g, ans, x: g * apply(SILU_SLOPE, (x,)))
@@ -77,7 +82,10 @@ MISH_SLOPE: Final = smooth("mish_slope", _mish_bend)
 GELU: Final = smooth("gelu", lambda g, ans, x: g * apply(GELU_SLOPE, (x,)))
 GELU_SLOPE: Final = smooth("gelu_slope", _gelu_bend)
 GELU_TANH: Final = smooth("gelu_tanh", lambda g, ans, x: g * apply(GELU_TANH_SLOPE, (x,)))
-GELU_TANH_SLOPE: Final = smooth("gelu_tanh_slope", _gelu_tanh_bend)
+GELU_TANH_SLOPE: Final = smooth(
+    "gelu_tanh_slope", lambda g, ans, x: g * apply(GELU_TANH_BEND, (x,))
+)
+GELU_TANH_BEND: Final = smooth("gelu_tanh_bend", _gelu_tanh_third)
 LOG_SIGMOID: Final = smooth("log_sigmoid", lambda g, ans, x: g * sigmoid(-x))
 TANHSHRINK: Final = smooth("tanhshrink", lambda g, ans, x: g * square(tanh(x)))
 
@@ -147,7 +155,18 @@ THRESHOLD: Final = smooth(
 
 with_kernels(
     _activations.register,
-    *(25.0, SILU, SILU_SLOPE, MISH, MISH_SLOPE, GELU, GELU_SLOPE, GELU_TANH, GELU_TANH_SLOPE),
+    *(
+        25.0,
+        SILU,
+        SILU_SLOPE,
+        MISH,
+        MISH_SLOPE,
+        GELU,
+        GELU_SLOPE,
+        GELU_TANH,
+        GELU_TANH_SLOPE,
+        GELU_TANH_BEND,
+    ),
     *(LOG_SIGMOID, TANHSHRINK, SOFTSIGN, SOFTPLUS, ELU, HARDTANH, HARDSIGMOID, HARDSWISH),
     *(LEAKY_RELU, PRELU, SOFTSHRINK, HARDSHRINK, THRESHOLD),
 )
