@@ -28,13 +28,21 @@ class ArrayMethods:
         """Return the index of the smallest element along an axis; see ``rg.argmin``."""
         return ops.argmin(self, axis, keepdims=keepdims)
 
-    def argpartition(self, kth: Any, axis: Any = -1) -> Any:
+    def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect") -> Any:
         """Return the indices that would partition the elements; see ``rg.argpartition``."""
-        return ops.argpartition(self, kth, axis)
+        return ops.argpartition(self, kth, axis, kind)
 
-    def argsort(self, axis: Any = -1, stable: bool = False) -> Any:
+    def argsort(
+        self,
+        axis: Any = -1,
+        kind: str | None = None,
+        order: None = None,
+        *,
+        stable: bool | None = None,
+        descending: bool = False,
+    ) -> Any:
         """Return the indices that would sort the elements along an axis; see ``rg.argsort``."""
-        return ops.argsort(self, axis, stable=stable)
+        return ops.argsort(self, axis, kind, order, stable=stable, descending=descending)
 
     @property
     def at(self) -> Any:
@@ -109,9 +117,9 @@ class ArrayMethods:
         """Return the elements rounded to a number of decimals; see ``rg.round``."""
         return ops.round(self, decimals)
 
-    def searchsorted(self, v: Any, side: str = "left") -> Any:
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
         """Return where elements would be inserted to keep the order; see ``rg.searchsorted``."""
-        return ops.searchsorted(self, v, side)
+        return ops.searchsorted(self, v, side, sorter)
 
     def std(
         self,

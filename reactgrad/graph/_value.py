@@ -565,7 +565,7 @@ class Value(ArrayMethods, Handle, Generic[V]):
 def absent_of(var: Any, name: str) -> AttributeError:
     """Return the error for an attribute of other libraries that Vars do not have."""
     x = "x" if var is None or type(var._graph) is Grave else var.name
-    return absent("a Var", x, name, OF_VARS, ops=vars(ops))
+    return absent("a Var", x, name, OF_VARS, ops={*vars(ops), *ops.PLACES})
 
 
 def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:

@@ -61,7 +61,12 @@ def _places(name: str, kth: Any) -> tuple[int, ...]:
         ) from None
 
 
-def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+def _check_kind(name: str, kind: str) -> None:
+    if kind != "introselect":
+        raise DTypeError(f'{name}: kind={kind!r} is not "introselect", the only one.')
+
+
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:
     """Return the elements with the one at `kth` in its sorted place, smaller ones before it, others behind.
 
     Parameters
@@ -72,6 +77,8 @@ def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
         The places that are sorted.
     axis : int or None
         The axis; ``None`` takes all elements as one row.
+    kind : {"introselect"}
+        As in NumPy.
 
     Returns
     -------
@@ -91,11 +98,12 @@ def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
     >>> print(y.value[0])
     1.0
     """
+    _check_kind("partition", kind)
     a, axis = flat_or_axis(a, axis)
     return apply(PARTITION, (a,), (_places("partition", kth), int(axis)))
 
 
-def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:
     """Return the indices that would partition the elements, see ``partition``.
 
     Parameters
@@ -106,6 +114,8 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
         The places that are sorted.
     axis : int or None
         The axis; ``None`` takes all elements as one row.
+    kind : {"introselect"}
+        As in NumPy.
 
     Returns
     -------
@@ -125,6 +135,7 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
     >>> print(y.value[0])
     1
     """
+    _check_kind("argpartition", kind)
     a, axis = flat_or_axis(a, axis)
     return apply(ARGPARTITION, (a,), (_places("argpartition", kth), int(axis)))
 

@@ -49,7 +49,9 @@ SORT = Op("sort", _infer_sort, (_sort_rule,), (_sort_jvp,))
 ARGSORT = Op("argsort", _infer_argsort, (None,), (None,))
 
 
-def _kind(name: str, kind: str | None, stable: bool | None) -> str | None:
+def _kind(name: str, kind: str | None, order: Any, stable: bool | None) -> str | None:
+    if order is not None:
+        raise DTypeError(f"{name}: order={order!r} names fields, and values here have none.")
     if kind not in KINDS:
         raise DTypeError(f'{name}: kind={kind!r} is none of "quicksort", "heapsort" and "stable".')
     return "stable" if stable else kind
@@ -64,6 +66,7 @@ def sort(
     a: Any,
     axis: int | None = -1,
     kind: str | None = None,
+    order: None = None,
     *,
     descending: bool = False,
     stable: bool | None = None,
@@ -79,6 +82,8 @@ def sort(
         The axis; ``None`` sorts all elements as one row.
     kind : {None, "quicksort", "heapsort", "stable"}
         As in NumPy.
+    order : None
+        There are no fields to sort by.
     descending : bool
         Whether the largest element comes first.
     stable : bool, optional
@@ -107,13 +112,14 @@ def sort(
     array([0., 1., 0.])
     """
     a, axis = flat_or_axis(a, axis)
-    return apply(SORT, (a,), (int(axis), _kind("sort", kind, stable), bool(descending)))
+    return apply(SORT, (a,), (int(axis), _kind("sort", kind, order, stable), bool(descending)))
 
 
 def argsort(
     a: Any,
     axis: int | None = -1,
     kind: str | None = None,
+    order: None = None,
     *,
     descending: bool = False,
     stable: bool | None = None,
@@ -128,6 +134,8 @@ def argsort(
         The axis; ``None`` sorts all elements as one row.
     kind : {None, "quicksort", "heapsort", "stable"}
         ``"stable"`` by default, as in the array API standard; ``np.argsort(x)`` is NumPy's quicksort.
+    order : None
+        There are no fields to sort by.
     descending : bool
         Whether the largest element comes first.
     stable : bool, optional
@@ -152,15 +160,20 @@ def argsort(
     array([0, 2, 1])
     """
     a, axis = flat_or_axis(a, axis)
-    order = _kind("argsort", kind, kind is None if stable is None else stable)
-    return apply(ARGSORT, (a,), (int(axis), order, bool(descending)))
+    way = _kind("argsort", kind, order, kind is None if stable is None else stable)
+    return apply(ARGSORT, (a,), (int(axis), way, bool(descending)))
 
 
 def numpy_argsort(
-    a: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: None = None,
+    *,
+    stable: bool | None = None,
 ) -> Any:
     """Return what ``np.argsort`` does, by whose default equal elements may change places."""
-    return argsort(a, axis, kind, stable=bool(stable))
+    return argsort(a, axis, kind, order, stable=bool(stable))
 
 
 # --- lexsort, sort_complex -----------------------------------------------------------------------
