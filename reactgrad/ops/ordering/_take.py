@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import check_numbers
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import GATHER
@@ -106,7 +107,17 @@ def _rows(name: str, x: Any, indices: Any, axis: int, mode: str) -> Any:
         found = indices._graph._host.specs[indices._slot]
         if found is not None and found.dtype.kind == "b":
             indices = astype(indices, np.intp)
-    return apply(GATHER, (x, indices), (rows_at(checked_axis(name, x, axis), mode),))
+    axis = checked_axis(name, x, axis)
+    if mode == "raise":
+        _check_fixed(x, indices, axis)
+    return apply(GATHER, (x, indices), (rows_at(axis, mode),))
+
+
+def _check_fixed(x: Any, numbers: Any, axis: int) -> None:
+    """Raise ``IndexingError`` for fixed indices that are none, where the length is known already."""
+    shape = known_shape(x) if isinstance(x, Handle) else x.shape
+    if not isinstance(numbers, Handle) and shape is not None and shape[axis] is not None:
+        check_numbers(numbers, shape, axis)
 
 
 def index_select(x: Any, axis: int, index: Any) -> Any:
@@ -237,6 +248,7 @@ def _along(name: str, x: Any, indices: Any, axis: int, *, short: bool) -> Any:
     numbers = numbers_of(name, indices)
     axis = checked_axis(name, x, axis)
     same_axes(name, x, numbers)
+    _check_fixed(x, numbers, axis)
     return apply(GATHER, (x, numbers), (along(axis, short),))
 
 
