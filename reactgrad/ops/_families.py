@@ -55,6 +55,10 @@ FAMILIES: Final = {
         "signbit silu sinc softplus softshrink softsign spacing tanhshrink threshold trigamma true_divide "
         "trunc xlog1py xlogy"
     ),
+    "inquiry": (
+        "apply_along_axis apply_over_axes common_type diag_indices_from min_scalar_type packbits "
+        "ravel_multi_index unpackbits unravel_index"
+    ),
     "neural": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
         "adaptive_max_pool3d attention_weights avg_pool1d avg_pool2d avg_pool3d batch_moments batch_norm bilinear "
