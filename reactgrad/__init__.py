@@ -195,6 +195,7 @@ if typing.TYPE_CHECKING:
     from reactgrad.io._networkx import to_networkx as to_networkx
     from reactgrad.ops.arrangement import *
     from reactgrad.ops.factories import *
+    from reactgrad.ops.inquiry import *
     from reactgrad.ops.neural import *
     from reactgrad.ops.ordering import *
     from reactgrad.ops.products import *

@@ -139,6 +139,7 @@ from reactgrad.ops._where import where as where
 if typing.TYPE_CHECKING:
     from reactgrad.ops.arrangement import *
     from reactgrad.ops.factories import *
+    from reactgrad.ops.inquiry import *
     from reactgrad.ops.neural import *
     from reactgrad.ops.ordering import *
     from reactgrad.ops.products import *

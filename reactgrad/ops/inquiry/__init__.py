@@ -9,8 +9,6 @@ from reactgrad.ops.inquiry._along import apply_along_axis as apply_along_axis
 from reactgrad.ops.inquiry._along import apply_over_axes as apply_over_axes
 from reactgrad.ops.inquiry._facts import FOR_NUMPY as FOR_NUMPY
 from reactgrad.ops.inquiry._facts import common_type as common_type
-from reactgrad.ops.inquiry._facts import iscomplexobj as iscomplexobj
-from reactgrad.ops.inquiry._facts import isrealobj as isrealobj
 from reactgrad.ops.inquiry._facts import min_scalar_type as min_scalar_type
 from reactgrad.ops.inquiry._places import diag_indices_from as diag_indices_from
 from reactgrad.ops.inquiry._places import packbits as packbits

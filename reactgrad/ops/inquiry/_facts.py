@@ -14,23 +14,6 @@ def _empty(one: Any) -> Any:
     return np.empty(0, one.dtype) if isinstance(one, Handle) else one  # type: ignore[attr-defined]
 
 
-def iscomplexobj(x: Any) -> bool:
-    """Return whether the dtype is complex.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> rg.iscomplexobj(rg.Graph().input([1j]))
-    True
-    """
-    return np.iscomplexobj(_empty(x))
-
-
-def isrealobj(x: Any) -> bool:
-    """Return whether the dtype is not complex."""
-    return not iscomplexobj(x)
-
-
 def common_type(*arrays: Any) -> Any:
     """Return the float type that holds the elements of all arrays, as ``np.common_type`` does."""
     return np.common_type(*map(_empty, arrays))

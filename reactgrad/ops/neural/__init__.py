@@ -6,6 +6,7 @@
 - ``_pooling``: the largest element and the p-norm of windows, parts and all of space. ``_means``: the mean.
 - ``_resampling``: linear maps along each axis of space.
 - ``_normalization``: batches, groups, channels and rows. ``_recurrence``: recurrent layers.
+- ``_units``: gated halves, softmin, bilinear forms.
 """
 
 from reactgrad.ops.neural._attention import attention_weights as attention_weights
@@ -66,3 +67,6 @@ from reactgrad.ops.neural._pooling import max_pool3d as max_pool3d
 from reactgrad.ops.neural._recurrence import gru as gru
 from reactgrad.ops.neural._recurrence import lstm as lstm
 from reactgrad.ops.neural._recurrence import rnn as rnn
+from reactgrad.ops.neural._units import bilinear as bilinear
+from reactgrad.ops.neural._units import glu as glu
+from reactgrad.ops.neural._units import softmin as softmin
