@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _decompose as kernels
 from reactgrad.linalg._matrices import (
     adjoint,
@@ -221,4 +222,4 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return apply(EIGVALSH, (a,), (_triangle_of(UPLO),))
 
 
-add_kernels(kernels.register)
+add_kernels(kernels.register, on_host(kernels.NAMES))

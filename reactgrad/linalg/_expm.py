@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _expm as kernels
 from reactgrad.linalg._matrices import float_dtype, square_shape
 from reactgrad.nodes._handle import apply
@@ -71,4 +72,4 @@ def expm(a: Any) -> Any:
     return apply(EXPM, (a,))
 
 
-add_kernels(kernels.register)
+add_kernels(kernels.register, on_host(kernels.NAMES))

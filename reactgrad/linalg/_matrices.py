@@ -13,6 +13,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, MatrixShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _solve as kernels
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -163,4 +164,4 @@ def hermitian_part(x: Any) -> Any:
     return (x + adjoint(x)) * 0.5
 
 
-add_kernels(kernels.register)
+add_kernels(kernels.register, on_host(kernels.NAMES))

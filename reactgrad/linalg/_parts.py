@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.linalg._matrices import real_dtype
 from reactgrad.nodes._op import Attrs, Infer, Jvp, Op, Vjp
 from reactgrad.ops._shapes import common_device
@@ -80,7 +81,7 @@ def part_op(
     def register(xp: Any, kind: str) -> None:
         register_kernel(name, kind, kernel)
 
-    add_kernels(register)
+    add_kernels(register, on_host((name,)))
     first = None if vjps is None else (None, *vjps)
     second = None if jvps is None else (None, *jvps)
     return Op(name, _infer(layout, index), first, second, view=view, **variadic)

@@ -30,8 +30,8 @@ from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
 from reactgrad.ops._complex import imag, real
 from reactgrad.ops._elementwise import square
+from reactgrad.ops._gradient import DETACH
 from reactgrad.ops._layout import swap_last
-from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import broadcast
 
@@ -320,7 +320,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
     x, s, rank = [apply(op, (packed, a, b), attrs) for op in (SOLUTION, SINGULAR, RANK)]
     m, n = a.shape
     if m is not None and n is not None and m <= n:
-        residuals = node(np.empty(0, s.dtype), a)
+        residuals = apply(DETACH, (s,))[:0]
     else:
         apart = b - a @ x
         squares = square(real(apart)) + square(imag(apart)) if is_complex(apart) else square(apart)

@@ -8,6 +8,7 @@ from typing import Any
 from reactgrad._errors import DTypeError, GradientError, MatrixShapeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.linalg._matrices import identity_like, nodes, square_shape
 from reactgrad.linalg._solve import inv
 from reactgrad.nodes._handle import apply
@@ -239,4 +240,4 @@ def _register(xp: Any, kind: str) -> None:
     register_kernel("block_diag", kind, block_diag)
 
 
-add_kernels(_register)
+add_kernels(_register, on_host(("block_diag",)))

@@ -12,6 +12,7 @@ from typing import Any
 
 from reactgrad._errors import MatrixShapeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _factor as kernels
 from reactgrad.linalg._matrices import alike, float_dtype, nodes, real_dtype, square_shape
 from reactgrad.nodes._handle import apply
@@ -312,4 +313,4 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     return reshape(solve(reshape(a, (-1, size)), reshape(b, -1)), shape)
 
 
-add_kernels(kernels.register)
+add_kernels(kernels.register, on_host(kernels.NAMES))

@@ -359,7 +359,8 @@ def _new(name: str, a: Any) -> Array:
 
 def _result(name: str, found: Any, inputs: list[np.ndarray], arrays: list[Array]) -> Any:
     if isinstance(found, tuple | list):
-        return type(found)([_result(name, one, inputs, arrays) for one in found])
+        parts = [_result(name, one, inputs, arrays) for one in found]
+        return found._make(parts) if hasattr(found, "_make") else type(found)(parts)
     if isinstance(found, np.generic):
         return _new(name, np.asarray(found))
     if not isinstance(found, np.ndarray):

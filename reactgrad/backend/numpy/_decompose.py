@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.numpy._solve import explained, fill
+
+NAMES: Final = (
+    "matrix_rank",
+    "eigh",
+    "eigvalsh",
+    "eig",
+    "eigvals",
+    "svd",
+    "svdvals",
+    "qr",
+    "qr_r",
+    "lstsq",
+    "gap",
+    "pinv",
+    "null",
+)
 
 
 def register(xp: Any, kind: str) -> None:
@@ -25,10 +41,24 @@ def register(xp: Any, kind: str) -> None:
         out[...] = explained("eigvals", lambda a: linalg.eigvals(a), a)
 
     def svd(a: Any, out: Any, full: bool, hermitian: bool) -> None:
-        fill(out, explained("svd", lambda a: linalg.svd(a, full, True, hermitian), a))
+        call = of_hermitian if hermitian else lambda a: linalg.svd(a, full)
+        fill(out, explained("svd", call, a))
 
     def svdvals(a: Any, out: Any, hermitian: bool) -> None:
-        out[...] = explained("svd", lambda a: linalg.svd(a, False, False, hermitian), a)
+        if hermitian:
+            size = xp.abs(explained("svd", lambda a: linalg.eigvalsh(a), a))
+            out[...] = xp.sort(size, axis=-1)[..., ::-1]
+        else:
+            out[...] = explained("svd", lambda a: linalg.svd(a, False, False), a)
+
+    def of_hermitian(a: Any) -> tuple[Any, Any, Any]:
+        w, v = linalg.eigh(a)
+        size = xp.abs(w)
+        order = xp.argsort(size, axis=-1)[..., ::-1]
+        u = xp.take_along_axis(v, order[..., None, :], -1)
+        sign = xp.take_along_axis(xp.sign(w), order, -1)
+        vh = (u * sign[..., None, :]).swapaxes(-1, -2).conj()
+        return u, xp.take_along_axis(size, order, -1), vh
 
     def qr(a: Any, out: Any, mode: str) -> None:
         fill(out, explained("qr", lambda a: linalg.qr(a, mode), a))
@@ -49,15 +79,16 @@ def register(xp: Any, kind: str) -> None:
         turned = x.swapaxes(-1, -2).conj()
         apart = w[..., None, :] - w[..., :, None]
         n = w.shape[-1]
-        largest = xp.abs(w).max(-1, initial=0)[..., None, None]
+        # They are in order.
+        largest = xp.maximum(xp.abs(w[..., :1]), xp.abs(w[..., -1:]))[..., None]
         apart[xp.abs(apart) <= n * xp.finfo(w.dtype).eps * largest] = xp.nan
         none = ((x == 0) & (turned == 0)) | xp.eye(n, dtype=bool)
         out[...] = xp.where(none, 0, (x + sign * turned) * 0.5 / apart)
 
     def kept(s: Any, rcond: Any, m: int, n: int, auto: bool) -> Any:
-        """Return which singular values count as more than 0."""
+        """Return which singular values, the largest first, count as more than 0."""
         cutoff = xp.asarray(max(m, n) * xp.finfo(s.dtype).eps if auto else rcond)
-        return s > cutoff[..., None] * s.max(-1, initial=0)[..., None]
+        return s > cutoff[..., None] * s[..., :1]
 
     def pinv(a: Any, u: Any, s: Any, vh: Any, rcond: Any, out: Any, auto: bool) -> None:
         large = kept(s, rcond, *a.shape[-2:], auto)
@@ -80,7 +111,7 @@ def register(xp: Any, kind: str) -> None:
         tol = xp.asarray(max(a.shape[-2:]) * xp.finfo(s.dtype).eps if how == "auto" else tol)
         cutoff = tol[..., None]
         if how != "tol":
-            cutoff = cutoff * s.max(-1, keepdims=True, initial=0)
+            cutoff = cutoff * s[..., :1]
         out[...] = (s > cutoff).sum(-1)
 
     register_kernel("matrix_rank", kind, matrix_rank)

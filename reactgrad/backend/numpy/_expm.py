@@ -12,7 +12,12 @@ import math
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
+
 from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.numpy._solve import host
+
+NAMES: Final = ("expm",)
 
 # Of each degree: the largest norm (of a matrix in double, in single precision) for which it is exact enough.
 _LARGEST: Final = {
@@ -91,35 +96,39 @@ def _approximant(xp: Any, a: Any, degree: int) -> Any:
 def exponential(xp: Any, a: Any) -> Any:
     """Return the exponentials of matrices with their derivatives; of shape (2**k, count, n, n)."""
     largest = _LARGEST["f" if a.dtype.char in "fF" else "d"]
-    norm = xp.abs(a[0]).sum(-2).max(-1, initial=0)
+    norm = xp.abs(a[0]).sum(-2).max(-1)
     if len(a) > 1:
         norm = norm / _WITH_DIRECTIONS
-    degrees = xp.searchsorted(xp.asarray([*largest.values()][:-1]), norm)
+    norm = host(norm)
+    degrees = np.searchsorted([*largest.values()][:-1], norm)
     some = set(degrees.tolist())
     if len(some) == 1:
         return _scaled(xp, a, norm, *[*largest.items()][some.pop()])
     out = xp.empty_like(a)
     for one in some:
         here = degrees == one
-        out[:, here] = _scaled(xp, a[:, here], norm[here], *[*largest.items()][one])
+        at = xp.asarray(np.flatnonzero(here))
+        out[:, at] = _scaled(xp, a[:, at], norm[here], *[*largest.items()][one])
     return out
 
 
 def _scaled(xp: Any, a: Any, norm: Any, degree: int, bound: float) -> Any:
     """Return exponentials by one degree, of matrices halved until their norms are below the bound."""
     ratio = norm / bound
-    ratio = xp.where(xp.isfinite(ratio) & (ratio > 1), ratio, 1)
-    halvings = xp.ceil(xp.log2(ratio)).astype(int)
-    most = int(halvings.max(initial=0))
+    ratio = np.where(np.isfinite(ratio) & (ratio > 1), ratio, 1)
+    halvings = np.ceil(np.log2(ratio)).astype(int)
+    most = int(halvings.max())
     if most:
-        a = a * xp.ldexp(xp.ones_like(ratio), -halvings).astype(a.real.dtype)[:, None, None]
+        scale = np.ldexp(np.ones(len(halvings)), -halvings)[:, None, None]
+        a = a * xp.asarray(scale.astype(np.dtype(a.dtype.char.lower())))
     found = _approximant(xp, a, degree)
     for turn in range(most):
         more = halvings > turn
         if more.all():
             found = _times(found, found)
         else:
-            found[:, more] = _times(found[:, more], found[:, more])
+            at = xp.asarray(np.flatnonzero(more))
+            found[:, at] = _times(found[:, at], found[:, at])
     return found
 
 
@@ -128,8 +137,10 @@ def register(xp: Any, kind: str) -> None:
 
     def expm(a: Any, *rest: Any) -> None:
         *directions, out = rest
+        if not out.size:
+            return
         n, k = a.shape[-1], len(directions)
-        given = xp.zeros((2**k, out[..., 0, 0].size if n else 0, n, n), out.dtype)
+        given = xp.zeros((2**k, out[..., 0, 0].size, n, n), out.dtype)
         given[0] = xp.broadcast_to(a, out.shape).reshape(given.shape[1:])
         for i, one in enumerate(directions):
             given[2**i] = xp.broadcast_to(one, out.shape).reshape(given.shape[1:])

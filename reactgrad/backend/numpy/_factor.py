@@ -9,13 +9,18 @@ Stability of Numerical Algorithms", 9.3), so the solutions may differ in bits wi
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from reactgrad._errors import LinAlgError
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.numpy._solve import INSTEAD, explained
+
+NAMES: Final = (
+    "lu_factor",
+    "lu_solve",
+)
 
 
 @cache

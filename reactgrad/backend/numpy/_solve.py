@@ -11,6 +11,19 @@ import numpy as np
 from reactgrad._errors import LinAlgError
 from reactgrad.backend._registry import register_kernel
 
+NAMES: Final = (
+    "solve",
+    "inv",
+    "det",
+    "slogdet",
+    "cholesky",
+    "triangle",
+    "identity_like",
+    "solve_triangular",
+    "cofactor",
+    "cofactor_slope",
+)
+
 # In blocks of so many rows, a triangular system is solved by LAPACK, and between them by products.
 BLOCK: Final = 64
 
@@ -48,6 +61,11 @@ def _place(call: Callable[..., Any], a: Any) -> str:
         except np.linalg.LinAlgError:
             return f" (the matrix at [{', '.join(map(str, at))}] of the batch)"
     return ""
+
+
+def host(x: Any) -> Any:
+    """Return an array of any device in the memory of the host, where its values decide what is computed."""
+    return x.get() if hasattr(x, "get") else x
 
 
 def fill(out: Any, parts: Any) -> None:
@@ -131,7 +149,7 @@ def register(xp: Any, kind: str) -> None:
     def cofactor(a: Any, out: Any) -> None:
         inverse, volume, bad = _regular(xp, a, out)
         out[...] = volume[..., None, None] * inverse.swapaxes(-1, -2)
-        if bad.any():
+        if host(bad).any():
             u, s, vh, phase = _rotations(xp, a[bad].astype(out.dtype))
             parts = (phase[..., None] * _others(xp, s))[..., None, :]
             out[bad] = (u.conj() * parts) @ vh.conj()
@@ -143,7 +161,7 @@ def register(xp: Any, kind: str) -> None:
         trace = xp.trace(turn, axis1=-2, axis2=-1)[..., None, None]
         slope = trace * inverse - turn @ inverse
         out[...] = volume[..., None, None] * slope.swapaxes(-1, -2)
-        if bad.any():
+        if host(bad).any():
             u, s, vh, phase = _rotations(xp, a[bad].astype(out.dtype))
             x = u.conj().swapaxes(-1, -2) @ t[bad] @ vh.conj().swapaxes(-1, -2)
             n = a.shape[-1]
