@@ -1,0 +1,91 @@
+"""Errors of short floats do not grow with the length, and large values do not leave the dtype on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+# Each call is made on nodes, and by NumPy on float64.
+CALLS: dict[str, tuple[Callable[[Any, int], Any], Callable[[Any, int], Any]]] = {
+    "cumsum": (rg.cumsum, np.cumsum),
+    "logsumexp": (rg.logsumexp, np.logaddexp.reduce),
+    "logcumsumexp": (rg.logcumsumexp, np.logaddexp.accumulate),
+    "mean where": (lambda x, axis: rg.mean(x, axis, where=x > 0), np.mean),
+    "nanmean": (rg.nanmean, np.mean),
+    "norm": (lambda x, axis: rg.norm(x, axis=axis), lambda a, axis: np.linalg.norm(a, axis=axis)),
+    "norm 3": (lambda x, axis: rg.norm(x, 3, axis), lambda a, axis: np.linalg.norm(a, 3, axis)),
+    "trapezoid": (
+        lambda x, axis: rg.trapezoid(x, axis=axis),
+        lambda a, axis: np.trapezoid(a, axis=axis),
+    ),
+    "var": (lambda x, axis: rg.var(x + 100, axis), lambda a, axis: np.var(a + 100, axis)),
+    "nanstd": (lambda x, axis: rg.nanstd(x + 100, axis), lambda a, axis: np.std(a + 100, axis)),
+    "cumprod": (
+        lambda x, axis: rg.cumprod(1 + x / 512, axis),
+        lambda a, axis: np.cumprod(1 + a / 512, axis),
+    ),
+}
+SHAPES = [((20000,), 0), ((3000, 7), 0), ((7, 3000), 1)]
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+@pytest.mark.parametrize("name", CALLS)
+def test_float32_is_within_a_few_ulps(name: str, shape: tuple[int, ...], axis: int) -> None:
+    ours, numpys = CALLS[name]
+    # Multiples of 2**-10, so that sums with 100 and 1 are exact.
+    a = np.random.default_rng(0).integers(1, 1024, shape) / np.float32(1024)
+    found = ours(rg.Graph().input(a.astype("f4")), axis).value
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, numpys(a.astype("f8"), axis), rtol=5e-7)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+@pytest.mark.parametrize(
+    "name", ["cumsum", "logsumexp", "logcumsumexp", "nanmean", "norm", "norm 3"]
+)
+def test_float16_is_rounded_once(name: str, shape: tuple[int, ...], axis: int) -> None:
+    ours, numpys = CALLS[name]
+    a = (np.random.default_rng(0).integers(1, 64, shape) / 64).astype("f2")
+    found = ours(rg.Graph().input(a), axis).value
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, numpys(a.astype("f8"), axis), rtol=5.1e-4)
+
+
+def test_half_floats_do_not_overflow_on_the_way() -> None:
+    a = np.full(1000, 300.0, "f2")
+    a[::2] = -300.0
+    x = rg.Graph().input(a)
+    assert rg.std(x).value == 300.0  # the squares are 90,000
+    assert rg.nanstd(x).value == 300.0
+    assert rg.norm(x).value == np.float16(300 * np.sqrt(1000))
+    assert rg.nanmean(abs(x)).value == 300.0  # the sum is 300,000
+    np.testing.assert_allclose(rg.grad(rg.std(x), x).value, a / np.float16(300) / 1000, rtol=1e-3)
+
+
+def test_logarithm_of_a_sum_that_is_nearly_1() -> None:
+    """log(1 + exp(-40)) is exp(-40), of which adding 1 leaves nothing."""
+    x = rg.Graph().input([0.0, -40.0])
+    np.testing.assert_allclose(rg.logsumexp(x).value, np.exp(-40.0), rtol=1e-15)
+
+
+@pytest.mark.parametrize("length", [5, 200, 300, 4000, 5001])
+@pytest.mark.parametrize("width", [1, 3, 400])
+def test_gradients_of_running_products_by_every_way(length: int, width: int) -> None:
+    """Short rows, long rows and many columns have kernels of their own; with zeros and without."""
+    rng = np.random.default_rng(0)
+    a = 1 + rng.standard_normal((length, width)) / length
+    a[length // 2] = a[-1] = 0.0
+    g = rng.standard_normal((length, width))
+    x = rg.Graph().param(a)
+    found = rg.grad((rg.cumprod(x, 0) * g).sum(), x).value
+    # By the definition: the sum over all products behind an element, from the last one on.
+    before = np.concatenate([np.ones((1, width)), np.cumprod(a, 0)[:-1]])
+    behind = np.zeros((length + 1, width))
+    for i in reversed(range(length)):
+        behind[i] = g[i] + (a[i + 1] * behind[i + 1] if i + 1 < length else 0.0)
+    np.testing.assert_allclose(found, before * behind[:-1], rtol=1e-11, atol=1e-13)
