@@ -216,6 +216,15 @@ def _numbered(part: _Part) -> Any:
     return apply(part.op, operands, (part.attrs[0] % ndim,))
 
 
+def _along(part: _Part) -> Any:
+    """Batch an op that goes along the axis in its first attribute."""
+    axis, *rest = part.attrs
+    if part.shape is None:
+        return None
+    operands = [part.full(i) for i in range(len(part.operands))]
+    return apply(part.op, operands, (axis % len(part.shape), *rest))
+
+
 def _unbind(part: _Part) -> Any:
     axis, *rest = part.attrs
     shape = known_shape(part.operands[0])
@@ -333,9 +342,12 @@ def _transform(part: _Part) -> Any:
 # How each op treats the axis, by the op's name.
 RULES: Final[dict[str, Rule]] = {
     "accumulate": _accumulate,
+    "added_along": _along,
     "alias": lambda part: part.wides[0],
     "broadcast_to": _to_shape,
+    "chosen_along": _along,
     "concatenate": _join,
+    "cumsum": _along,
     "diagonal": _diagonal,
     "einsum": _einsum,
     "expand_dims": _reshape,
@@ -354,9 +366,11 @@ RULES: Final[dict[str, Rule]] = {
     "pick": _numbered,
     "place": _numbered,
     "place_diagonal": _place_diagonal,
+    "recurrence": _along,
     "reshape": _reshape,
     "rfft": _transform,
     "rfft_transposed": _transform,
+    "shifted": _along,
     "softmax_grad": _rows,
     "split": _split,
     "squeeze": _reshape,

@@ -179,3 +179,31 @@ def test_lists_that_hold_nodes() -> None:
     assert [y.value.tolist() for y in nodes] == [6.0, [2.0, 5.0], 3.0, [1.0]]
     a.set(10.0)
     assert [y.value.tolist() for y in nodes] == [30.0, [10.0, 13.0], 9.0, [-7.0]]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: rg.cumsum(x, 0) ** 2,
+        lambda x: rg.cumprod(x, 1),
+        lambda x: rg.cumprod(x),
+        lambda x: rg.cummax(x, -1) * x,
+        lambda x: rg.logcumsumexp(x, 0),
+        lambda x: rg.prod(x, -1),
+        lambda x: rg.std(x, 0),
+        lambda x: rg.quantile(x, 0.3, 1) ** 2,
+    ],
+)
+def test_jacobians_have_the_columns_of_gradients(f: Any) -> None:
+    x = rg.Graph().param(np.random.default_rng(0).standard_normal((2, 3)))
+    y = f(x)
+    whole = rg.jacobian(y, x).value
+    second = rg.hessian(y.sum(), x).value
+    for at in np.ndindex(y.shape):
+        np.testing.assert_allclose(whole[at], rg.grad(y[at], x).value, rtol=1e-13, atol=1e-15)
+    slope = rg.grad(y.sum(), x)
+    for at in np.ndindex(x.shape):
+        row = rg.grad(slope[at], x, allow_unused=True)
+        np.testing.assert_allclose(
+            second[at], 0 if row is None else row.value, rtol=1e-12, atol=1e-14
+        )
