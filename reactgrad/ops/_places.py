@@ -189,6 +189,13 @@ def given(x: Any) -> Any:
     return x if isinstance(x, Handle) else np.asarray(x)
 
 
+def with_axis(x: Any) -> Any:
+    """Return a node or an array; one without axes gets an axis of length 1, as in PyTorch."""
+    x = given(x)
+    shape = known_shape(x) if isinstance(x, Handle) else x.shape
+    return x[None] if shape == () else x
+
+
 def flat(x: Any) -> Any:
     """Return a node or an array with all its elements in one row."""
     x = given(x)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._index import Placed
-from reactgrad.ops._places import along
+from reactgrad.ops._places import along, with_axis
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.ordering._sort import INTP, argsort, flat_or_axis
 from reactgrad.ops.ordering._take import take_along_axis
@@ -164,7 +166,7 @@ def topk(
     Parameters
     ----------
     x : Var or array_like
-        At least one axis. NaN counts as larger than all numbers.
+        Any shape; a single number is a row of one element. NaN counts as larger than all numbers.
     k : int
         The number of elements.
     axis : int
@@ -197,5 +199,9 @@ def topk(
         count = int(k.__index__())
     except AttributeError:
         raise DTypeError(f"topk: k is an integer, not {k!r:.60}.") from None
-    indices = apply(TOPK, (x,), (count, int(axis), bool(largest), bool(sorted)))
-    return take_along_axis(x, indices, axis), indices
+    row = with_axis(x)
+    indices = apply(TOPK, (row,), (count, int(axis), bool(largest), bool(sorted)))
+    values = take_along_axis(row, indices, axis)
+    if np.ndim(x) == 0 and count:
+        return values[0], indices[0]
+    return values, indices

@@ -10,7 +10,7 @@ from typing import Any
 from reactgrad._errors import DTypeError
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops._layout import known_shape
-from reactgrad.ops._places import along, nodes_of, rows_at
+from reactgrad.ops._places import along, nodes_of, rows_at, with_axis
 from reactgrad.ops.arrangement._put import put_at
 from reactgrad.ops.ordering._take import checked_axis, numbers_of, one_axis, same_axes
 
@@ -21,7 +21,7 @@ def scatter(x: Any, axis: int, index: Any, source: Any, reduce: str | None = Non
     Parameters
     ----------
     x : Var or array_like
-        At least one axis.
+        Any shape; a single number is a row of one element.
     axis : int
         The axis.
     index : Var or array_like of int
@@ -29,8 +29,9 @@ def scatter(x: Any, axis: int, index: Any, source: Any, reduce: str | None = Non
         those of `x`, and then stand for their beginning.
     source : Var, array_like or number
         The elements, in the shape of `index` or a larger one, whose beginning counts; or one number for all places.
-    reduce : {None, "add"}
-        ``"add"`` is ``scatter_add``.
+    reduce : {None, "add", "multiply"}
+        Whether elements replace those of `x`, are added to them, which is ``scatter_add``, or multiplied with them.
+        In a product a repeated place has no gradient.
 
     Returns
     -------
@@ -56,14 +57,10 @@ def scatter(x: Any, axis: int, index: Any, source: Any, reduce: str | None = Non
     array([[7, 2],
            [3, 8]])
     """
-    if reduce == "add":
-        return scatter_add(x, axis, index, source)
-    if reduce is not None:
-        raise DTypeError(
-            f'scatter: reduce={reduce!r} is neither None nor "add"; products and extrema of what goes to one place '
-            "are rg.segment_max and its relatives."
-        )
-    return _along("scatter", "set", x, axis, index, source)
+    how = {None: "set", "add": "add", "multiply": "multiply"}.get(reduce)
+    if how is None:
+        raise DTypeError(f'scatter: reduce={reduce!r} is none of None, "add" and "multiply".')
+    return _along("scatter", how, x, axis, index, source)
 
 
 def scatter_add(x: Any, axis: int, index: Any, source: Any) -> Any:
@@ -72,7 +69,7 @@ def scatter_add(x: Any, axis: int, index: Any, source: Any) -> Any:
     Parameters
     ----------
     x : Var or array_like
-        At least one axis.
+        Any shape; a single number is a row of one element.
     axis : int
         The axis.
     index : Var or array_like of int
@@ -107,11 +104,13 @@ def scatter_add(x: Any, axis: int, index: Any, source: Any) -> Any:
 
 
 def _along(name: str, how: str, x: Any, axis: int, index: Any, source: Any) -> Any:
-    x, numbers, source = nodes_of(x, numbers_of(name, index), source)
+    whole, numbers, source = nodes_of(x, numbers_of(name, index), source)
+    x, numbers = with_axis(whole), with_axis(numbers)
     axis = checked_axis(name, x, axis)
     same_axes(name, x, numbers)
     source = _beginning(source, numbers)
-    return put_at(x, along(axis, short=True), (numbers,), source, how, distinct=False)
+    result = put_at(x, along(axis, short=True), (numbers,), source, how, distinct=False)
+    return result[0] if x is not whole else result
 
 
 def _beginning(source: Any, numbers: Any) -> Any:
@@ -134,7 +133,7 @@ def index_add(x: Any, axis: int, index: Any, source: Any, *, alpha: float = 1) -
     Parameters
     ----------
     x : Var or array_like
-        At least one axis.
+        Any shape; a single number is a row of one element.
     axis : int
         The axis.
     index : Var or array_like of int
@@ -167,9 +166,11 @@ def index_add(x: Any, axis: int, index: Any, source: Any, *, alpha: float = 1) -
     array([[ 1.],
            [32.]])
     """
-    x, numbers, rows = nodes_of(x, numbers_of("index_add", index), source)
+    whole, numbers, rows = nodes_of(x, numbers_of("index_add", index), source)
+    x, numbers = with_axis(whole), with_axis(numbers)
     one_axis("index_add", numbers)
     if isinstance(alpha, Handle) or alpha != 1:
         rows = rows * alpha
     at = rows_at(checked_axis("index_add", x, axis))
-    return put_at(x, at, (numbers,), rows, "add", distinct=False)
+    result = put_at(x, at, (numbers,), rows, "add", distinct=False)
+    return result[0] if x is not whole else result

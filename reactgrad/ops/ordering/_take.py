@@ -16,7 +16,7 @@ from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import GATHER
 from reactgrad.ops._layout import known_shape
-from reactgrad.ops._places import along, flat, given, rows_at
+from reactgrad.ops._places import along, flat, given, rows_at, with_axis
 from reactgrad.ops._shapes import normal_axis
 
 MODES = ("raise", "wrap", "clip")
@@ -126,11 +126,11 @@ def index_select(x: Any, axis: int, index: Any) -> Any:
     Parameters
     ----------
     x : Var or array_like
-        At least one axis.
+        Any shape; a single number is one row.
     axis : int
         The axis.
     index : Var or array_like of int
-        One axis.
+        One axis, or a single number.
 
     Returns
     -------
@@ -153,9 +153,10 @@ def index_select(x: Any, axis: int, index: Any) -> Any:
     array([[3, 1],
            [6, 4]])
     """
-    numbers = numbers_of("index_select", index)
+    x, numbers = given(x), with_axis(numbers_of("index_select", index))
     one_axis("index_select", numbers)
-    return _rows("index_select", given(x), numbers, axis, "raise")
+    found = _rows("index_select", with_axis(x), numbers, axis, "raise")
+    return found[0] if x.ndim == 0 else found
 
 
 def one_axis(name: str, numbers: Any) -> None:
@@ -213,7 +214,7 @@ def gather(x: Any, axis: int, index: Any) -> Any:
     Parameters
     ----------
     x : Var or array_like
-        At least one axis.
+        Any shape; a single number is a row of one element.
     axis : int
         The axis.
     index : Var or array_like of int
@@ -241,7 +242,9 @@ def gather(x: Any, axis: int, index: Any) -> Any:
     array([[1, 1],
            [4, 3]])
     """
-    return _along("gather", given(x), index, axis, short=True)
+    index = numbers_of("gather", index)
+    found = _along("gather", with_axis(x), with_axis(index), axis, short=True)
+    return found[0] if np.ndim(index) == 0 else found
 
 
 def _along(name: str, x: Any, indices: Any, axis: int, *, short: bool) -> Any:

@@ -90,7 +90,7 @@ def test_an_index_that_is_none_names_the_node_and_the_way_back_is_free(taken: An
         with pytest.raises(
             rg.IndexingError, match=rf"no element {wrong} along axis 0 .*-3 to 2"
         ) as caught:
-            y.value  # noqa: B018
+            y.value
         assert isinstance(caught.value, IndexError)
         assert "op 'gather', of (x: float64[3], at: int64[2])" in caught.value.__notes__[0]
     at.set(np.array([1, -1]))
@@ -105,7 +105,7 @@ def test_many_indices_are_checked_as_few_are() -> None:
     np.testing.assert_array_equal(y.value, np.tile(np.arange(300.0), 2))
     at.set(np.arange(-299, 301))
     with pytest.raises(rg.IndexingError, match="no element 300 along axis 0"):
-        y.value  # noqa: B018
+        y.value
 
 
 @pytest.mark.parametrize("mode", ["wrap", "clip"])
@@ -224,7 +224,7 @@ def test_numbers_that_name_nothing_are_refused_when_they_are_read() -> None:
         (rg.scatter_add(np.ones(2), 0, numbers - 5, 1.0), "no element -5"),
     ):
         with pytest.raises(rg.IndexingError, match=text):
-            node.value  # noqa: B018
+            node.value
 
 
 @pytest.mark.parametrize("n", [0, 1, 7])
