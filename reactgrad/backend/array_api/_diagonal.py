@@ -20,7 +20,8 @@ def register(device: Any) -> None:
         rows, columns = out.shape[axis1], out.shape[axis2]
         flat = xp.zeros((*x.shape[:-1], rows * columns), dtype=out.dtype)
         first, step = max(offset, -offset * columns), columns + 1
-        flat[..., first : first + x.shape[-1] * step : step] = x
+        if x.shape[-1]:
+            flat[..., first : first + (x.shape[-1] - 1) * step + 1 : step] = x
         matrices = xp.reshape(flat, (*x.shape[:-1], rows, columns))
         out[...] = xp.moveaxis(matrices, (-2, -1), (axis1, axis2))
 

@@ -27,7 +27,7 @@ def register(device: Any) -> None:
         if n is None or n == m:
             return x
         if n < m:
-            return x[(*[slice(None)] * axis, slice(n))]
+            return x[(*[slice(None)] * axis, slice(n), ...)]
         shape = list(x.shape)
         shape[axis] = n - m
         return xp.concat([x, xp.zeros(tuple(shape), dtype=x.dtype)], axis=axis)

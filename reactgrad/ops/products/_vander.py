@@ -41,7 +41,8 @@ def _slopes(x: Any, count: int | None, increasing: bool) -> Any:
         end = getitem(lower, (..., slice(0, 1) if increasing else slice(-1, None)))
         lower = concatenate([end, lower] if increasing else [lower, end], 1)
     powers = np.arange(columns)
-    return lower * x._graph.const(powers if increasing else powers[::-1])
+    numbers = powers if increasing else powers[::-1]
+    return lower * x._graph.const(numbers, device=x.device)
 
 
 def _rule(g: Any, ans: Any, x: Any, count: int | None, increasing: bool) -> Any:
