@@ -26,6 +26,11 @@ def stretched_length(length: int | None, scale: float | None, n: int | None) -> 
 def neighbours(rule: Rule, n: int, length: int) -> tuple[Any, Any, Any, Any]:
     """Return tap numbers, results, elements and weights of the map to `length` results."""
     kind = rule[0]
+    # As in PyTorch, a length that stays is no stretch, whatever the scale; except in some modes.
+    keeps = {"nearest": rule[3], "nearest-exact": False, "linear": True, "cubic": rule[-1]}
+    if n == length and keeps[kind]:
+        same = np.arange(n)
+        return np.zeros(n, int), same, same, None
     if kind.startswith("nearest"):
         outs = np.arange(length)
         return np.zeros(length, int), outs, _nearest(rule, n, length, outs), None
@@ -58,7 +63,9 @@ def _step(n: int, length: int, scale: float | None, align: bool) -> float:
 
 
 def _nearest(rule: Rule, n: int, length: int, outs: Any) -> Any:
-    kind, _, scale = rule
+    kind, _, scale, whole = rule
+    if whole and length == 2 * n:
+        return outs // 2
     # PyTorch finds the places in float32, and they decide which element is taken.
     step = np.float32(1.0 / scale if scale is not None and scale > 0.0 else n / max(length, 1))
     shift = np.float32(0.5 if kind == "nearest-exact" else 0.0)

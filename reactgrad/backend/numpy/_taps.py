@@ -9,9 +9,10 @@ Kinds of maps, as attributes of ops (``rule``):
 - ``("sum" | "padded" | "inside", kernel, stride, padding, dilation, ceil)``: their sum; their mean, where zeros
   of the padding count, or do not.
 - ``("adaptive", length)``: the elements of each of so many equal parts, which overlap by one where the length is
-  no multiple; ``("parts", length)``: their mean.
-- ``("nearest" | "nearest-exact", length, scale)``, ``("linear" | "cubic", length, scale, align, antialias)``:
-  neighbours in an axis that is stretched (``_stretch``).
+  no multiple; ``("parts", length, scale)``: their mean, for so many parts or for a multiple of the length.
+- ``("nearest" | "nearest-exact", length, scale, whole)``, ``("linear" | "cubic", length, scale, align,
+  antialias)``: neighbours in an axis that is stretched (``_stretch``). With `whole` a length that is the same or
+  twice as long in the end is stretched by just that, whatever the scale.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def length_of(rule: Rule | None, n: int | None) -> int | None:
         return n
     if rule[0] in WINDOWS:
         return None if n is None else window_length(n, *rule[1:])
-    if rule[0] in ("adaptive", "parts"):
+    if rule[0] == "adaptive":
         return rule[1]
     return stretched_length(rule[1], rule[2], n)
 

@@ -7,6 +7,8 @@
 - ``_resampling``: linear maps along each axis of space.
 - ``_normalization``: batches, groups, channels and rows. ``_recurrence``: recurrent layers.
 - ``_units``: gated halves, softmin, bilinear forms.
+- ``_interpolate``: images stretched to another size. ``_unfold``: patches as columns, and back.
+- ``_pixel_shuffle``: channels that become space, and back. ``_local_response``: channels by their neighbours.
 """
 
 from reactgrad.ops.neural._attention import attention_weights as attention_weights
@@ -22,6 +24,8 @@ from reactgrad.ops.neural._convolution import conv_transpose3d as conv_transpose
 from reactgrad.ops.neural._cross_entropy import cross_entropy as cross_entropy
 from reactgrad.ops.neural._embedding import embedding as embedding
 from reactgrad.ops.neural._embedding import one_hot as one_hot
+from reactgrad.ops.neural._interpolate import interpolate as interpolate
+from reactgrad.ops.neural._local_response import local_response_norm as local_response_norm
 from reactgrad.ops.neural._losses import binary_cross_entropy as binary_cross_entropy
 from reactgrad.ops.neural._losses import (
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
@@ -53,6 +57,8 @@ from reactgrad.ops.neural._normalization import batch_norm as batch_norm
 from reactgrad.ops.neural._normalization import group_norm as group_norm
 from reactgrad.ops.neural._normalization import instance_norm as instance_norm
 from reactgrad.ops.neural._normalization import rms_norm as rms_norm
+from reactgrad.ops.neural._pixel_shuffle import pixel_shuffle as pixel_shuffle
+from reactgrad.ops.neural._pixel_shuffle import pixel_unshuffle as pixel_unshuffle
 from reactgrad.ops.neural._pooling import adaptive_max_pool1d as adaptive_max_pool1d
 from reactgrad.ops.neural._pooling import adaptive_max_pool2d as adaptive_max_pool2d
 from reactgrad.ops.neural._pooling import adaptive_max_pool3d as adaptive_max_pool3d
@@ -67,6 +73,8 @@ from reactgrad.ops.neural._pooling import max_pool3d as max_pool3d
 from reactgrad.ops.neural._recurrence import gru as gru
 from reactgrad.ops.neural._recurrence import lstm as lstm
 from reactgrad.ops.neural._recurrence import rnn as rnn
+from reactgrad.ops.neural._unfold import fold as fold
+from reactgrad.ops.neural._unfold import unfold as unfold
 from reactgrad.ops.neural._units import bilinear as bilinear
 from reactgrad.ops.neural._units import glu as glu
 from reactgrad.ops.neural._units import softmin as softmin

@@ -177,7 +177,7 @@ def adaptive_mean(name: str, axes: int, x: Any, output_size: Any) -> Any:
     if all(rule is not None and rule[1] == 1 for rule in rules):
         y = mean(x, tuple(range(2, 2 + axes)), keepdims=True)
     else:
-        y = resample(x, rules)
+        y = resample(x, tuple([None if rule is None else (*rule, None) for rule in rules]))
     return without_samples(y, added)
 
 
