@@ -323,8 +323,9 @@ def _parts(key: Any) -> tuple[Any, ...]:
 def _key(key: Any) -> Any:
     if type(key) is tuple:
         return tuple([_key(one) for one in key])
-    if isinstance(key, list | np.ndarray):
-        raise TypeError("an index that lies on the host: it would be copied at each call")
+    if isinstance(key, list | np.ndarray):  # CuPy copies it to the device, at each call
+        counts.uploads += 1
+        return np.asarray(key)
     return _unwrap(key)
 
 

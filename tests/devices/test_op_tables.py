@@ -18,6 +18,11 @@ from tests.ops.case import TOLERANCE, Case, tuple_of
 from .stand_in import Array, counts
 
 DEVICE = "fake:1"
+# What has no kernel there, and why; the error says so.
+HOST_ONLY = {
+    "at[repeated].divide": "CuPy has no divide.at",
+    "trim_zeros": "its length is counted by NumPy",
+}
 
 
 def tables() -> Iterator[Any]:
@@ -33,7 +38,8 @@ def tables() -> Iterator[Any]:
         tables = [one for one in vars(module).values() if isinstance(one, list | tuple)]
         seen = {id(one): one for table in tables for one in table if isinstance(one, Case)}
         for one in seen.values():
-            yield pytest.param(one, id=f"{place}-{one.name}")
+            if one.name not in HOST_ONLY:
+                yield pytest.param(one, id=f"{place}-{one.name}")
 
 
 def results(case: Case, device: str, dtype: str) -> list[Any]:
@@ -79,6 +85,8 @@ def test_models(name: str) -> None:
             g.forward(*nodes)
             assert counts.syncs == 0
             found += [one.numpy() for one in nodes]
+            if found[len(nodes) :]:
+                assert counts.uploads <= 3  # the new values of the leaves
             counts.clear()
             g.set({leaf: a * 1.01 for leaf, a in zip(leaves, (X, W, V), strict=True)})
         g.check_invariants()

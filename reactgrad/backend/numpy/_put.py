@@ -93,7 +93,7 @@ def register(xp: Any, kind: str) -> None:
         at = index.filled([None, *indices], g.shape)
         times = xp.zeros(g.shape, "i8")
         xp.add.at(times, at, 1)
-        if (times > 1).any():
+        if xp is np and (times > 1).any():  # on a device the check would wait for the host
             raise IndexingError(
                 "a place stands twice in an index of .multiply(...) or .power(...), and what each of the two "
                 "does depends on the other: that has no gradient here. Multiply once for each, or join the "
