@@ -186,6 +186,8 @@ if typing.TYPE_CHECKING:
     from reactgrad.explain._record import Recording as Recording
     from reactgrad.explain._stats import Stats as Stats
     from reactgrad.explain._why import Why as Why
+    from reactgrad.flow._autocast import autocast as autocast
+    from reactgrad.flow._grad_scaler import GradScaler as GradScaler
     from reactgrad.flow._places import save_on_cpu as save_on_cpu
     from reactgrad.flow._places import save_on_disk as save_on_disk
     from reactgrad.functions._function import Function as Function
@@ -218,6 +220,7 @@ if typing.TYPE_CHECKING:
 
 _LATER = {
     **_PLACES,
+    "autocast": "flow._autocast",
     "detect_anomaly": "explain._anomaly",
     "alpha_dropout": "random._dropout",
     "dropout": "random._dropout",
@@ -229,6 +232,7 @@ _LATER = {
     "fft": "fft",
     "from_networkx": "graph._files",
     "Function": "functions._function",
+    "GradScaler": "flow._grad_scaler",
     "grad": "transforms._transforms",
     "hessian": "transforms._transforms",
     "HookHandle": "autodiff._hooks",

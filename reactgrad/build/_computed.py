@@ -14,6 +14,7 @@ from reactgrad.build._reuse import Reuse
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple, tidy
 from reactgrad.core._rows import number_key
+from reactgrad.flow._autocast import cast_here, open_casts
 from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
 from reactgrad.flow._saved import hooks_here, open_hooks
 from reactgrad.nodes._handle import Handle, HandleRef, holds_handles, stacked
@@ -48,6 +49,8 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
         if host.dropped and graph._programs.building is None:  # while building, nothing is freed
             tidy(graph)
         specs = host.specs
+        if open_casts and (cast := cast_here()) is not None:
+            operands = cast.operands(graph, op, operands, attrs)
         count = len(operands)
         if (
             0 < count < 3

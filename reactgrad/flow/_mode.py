@@ -64,12 +64,7 @@ class GradMode(ContextDecorator):
         self._final = final
 
     def __call__(self, function: F) -> F:
-        if _runs_later(function):
-            raise DTypeError(
-                f"{getattr(function, '__name__', function)!r} is a generator or coroutine: calling it "
-                "runs nothing, and its body would run in the mode of whoever drives it. Decorate the "
-                "functions that it calls, or open the block inside of it, without a yield in between."
-            )
+        refuse_generators(function)
         return super().__call__(function)
 
     def __enter__(self) -> Self:
@@ -85,6 +80,16 @@ class GradMode(ContextDecorator):
 
     def __exit__(self, *exc: object) -> None:
         _mode.set(_mode.get().outer or _START)
+
+
+def refuse_generators(function: object) -> None:
+    """Raise ``DTypeError`` for functions whose bodies run later, when the block around the call has ended."""
+    if _runs_later(function):
+        raise DTypeError(
+            f"{getattr(function, '__name__', function)!r} is a generator or coroutine: calling it "
+            "runs nothing, and its body would run in the mode of whoever drives it. Decorate the "
+            "functions that it calls, or open the block inside of it, without a yield in between."
+        )
 
 
 def _runs_later(function: object) -> bool:

@@ -17,6 +17,7 @@ from reactgrad.autodiff._custom import asked_before_reads
 from reactgrad.backend import Spec
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
+from reactgrad.flow._autocast import precision_here
 from reactgrad.flow._checkpoint import in_checkpoint
 from reactgrad.flow._mode import is_grad_enabled
 from reactgrad.flow._saved import hooks_here
@@ -81,6 +82,7 @@ class Subgraph(Generic[P, R]):
                 training,
                 hooks_here(),
                 in_checkpoint(),
+                precision_here(),
             )
             if graph._subgraphs is None:
                 graph._subgraphs = Pool()

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, device_of, own_copy, read_value
 from reactgrad.core._handles import release_values
+from reactgrad.flow._autocast import precision_here
 from reactgrad.flow._mode import Differentiable
 from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
@@ -220,7 +221,7 @@ def traced(function: Any, transform: Hashable, build: Build, arguments: Argument
     build
         From Vars, in place of numbers and arrays, to Vars or tuples of Vars.
     """
-    key = (transform, arguments.kind, surroundings(function))
+    key = (transform, arguments.kind, surroundings(function), precision_here())
     trace = _taken(function, key)
     if trace is None:
         trace = Trace(build, arguments)
