@@ -37,6 +37,7 @@ _LAYOUT |= {
     "matrix_transpose",
     "permute_dims",
 }
+_LAYOUT |= {"shape", "ndim", "size"}
 # Libraries that refuse to be captured: cuBLAS, cuSOLVER, cuSPARSE, cuRAND.
 _NOT_CAPTURED = {"matmul", "dot", "tensordot", "einsum", "inner", "outer", "vdot", "kron"}
 
@@ -452,7 +453,7 @@ class _ufunc:
 
     def at(self, x: Any, indices: Any, values: Any = None) -> None:
         self._only("at", "add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or")
-        if x.dtype.char not in "fdiIlLqQe":
+        if x.dtype.char not in "fdiIlLqQeFD":
             raise TypeError(f"scatter of {x.dtype}")
         a, key, given = x._check()._a, _key(indices), _unwrap(values)
         _launch("scatter", self._ufunc.at, a, key, given)
