@@ -107,7 +107,7 @@ class Cast:
         return found
 
 
-def _sums(subscripts: str) -> bool:
+def _sums(subscripts: str, conjugated: bool = False) -> bool:
     inputs, _, output = subscripts.partition("->")
     return any(one.isalpha() and one not in output for one in inputs)
 

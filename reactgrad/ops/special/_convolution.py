@@ -9,8 +9,8 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
-from reactgrad.backend.numpy import _convolution
-from reactgrad.backend.numpy._convolution import extent
+from reactgrad.backend.numpy import _convolve
+from reactgrad.backend.numpy._convolve import extent
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._complex import conj
@@ -18,7 +18,7 @@ from reactgrad.ops._layout import reshape
 from reactgrad.ops._shapes import common_device, operand_types, resolve
 from reactgrad.ops.special._pairs import together
 
-add_kernels(_convolution.register, on_host(("convolve", "convolve_back")))
+add_kernels(_convolve.register, on_host(("convolve", "convolve_back")))
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
