@@ -202,7 +202,7 @@ def x3() -> Any:
         (lambda: rg.concatenate([x3(), 1.0]), ValueError, r"lengths must be the same"),
         (lambda: rg.concatenate([1.0, 2.0]), ValueError, r"use stack"),
         (lambda: rg.concatenate([]), ValueError, r"at least one"),
-        (lambda: rg.concatenate(x3()), TypeError, r"sequence"),
+        (lambda: rg.concatenate(x3().sum()), TypeError, r"sequence"),
         (lambda: rg.concatenate(3), TypeError, r"sequence"),
         (lambda: rg.concatenate([x3()], axis=2), IndexError, r"axis 2"),
         (lambda: rg.stack([]), ValueError, r"at least one"),

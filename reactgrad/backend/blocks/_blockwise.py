@@ -27,6 +27,7 @@ from reactgrad.backend.blocks._strips import Elementwise, Reduction, is_large
 from reactgrad.backend.numpy import _chain
 from reactgrad.backend.numpy import _numpy as _numpy
 from reactgrad.backend.numpy._stretched import stretched
+from reactgrad.backend.numpy._sums import is_short
 
 Attrs = tuple[Any, ...]
 
@@ -174,7 +175,7 @@ def _reduction(ufunc: np.ufunc, bind: Binder, *, average: bool = False) -> Binde
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
         (x,) = inputs
-        if not _summable(x):
+        if not _summable(x) or (ufunc is np.add and not average and is_short(x, attrs[0], out)):
             return bind(inputs, out, attrs)
         kept, axes = _kept(x, out, attrs[0])
         last = None

@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Any
 
-from reactgrad.backend._parts import Key, flip_key, regrouped
+import numpy as np
+
+from reactgrad.backend._parts import Key, flip_key
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy._in_turn import InTurn
-from reactgrad.backend.numpy._views import copied
+from reactgrad.backend.numpy._views import copied, refilled
+
+# NumPy starts a loop for each innermost row: rows of so many elements are worth it. So few copies of single
+# elements are as many copies of the whole.
+LONG, FEW_COPIES = 16, 4
 
 
 def register(xp: Any, kind: str) -> None:
@@ -47,8 +54,15 @@ def register(xp: Any, kind: str) -> None:
     ) -> Callable[[], object]:
         (x,), (repeats, axis) = inputs, attrs
         at = axis % x.ndim + 1
-        often = (*x.shape[:at], repeats, *x.shape[at:])
-        return partial(xp.copyto, out.reshape(often), xp.expand_dims(x, at))
+        often = out.reshape((*x.shape[:at], repeats, *x.shape[at:]))
+        inner = prod(x.shape[at:])
+        if xp is not np or inner >= LONG or (inner == 1 and repeats >= LONG):
+            return partial(xp.copyto, often, xp.expand_dims(x, at))
+        if inner == 1 and repeats <= FEW_COPIES:
+            each = [often[(*[slice(None)] * at, i)] for i in range(repeats)]
+            return InTurn(*[partial(np.copyto, one, x.reshape(one.shape)) for one in each])
+        numbers = np.repeat(np.arange(x.shape[at - 1]), repeats)
+        return partial(np.take, x, numbers, at - 1, out, "wrap")
 
     def beside(x: Any, *others: Any) -> None:
         xp.copyto(others[-1], x)
@@ -72,9 +86,7 @@ def register(xp: Any, kind: str) -> None:
     register_kernel("repeat_numbers", kind, repeat_numbers)
     register_kernel("trimmed", kind, trimmed)
     register_kernel("broadcast_beside", kind, beside)
-    register_kernel(
-        "regroup", kind, copied(xp, lambda x, *attrs: x.reshape(regrouped(x.shape, *attrs)))
-    )
+    register_kernel("regroup", kind, partial(refilled, xp))
 
 
 def roll_keys(

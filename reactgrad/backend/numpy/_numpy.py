@@ -14,8 +14,8 @@ from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy import _chain, _scatter
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._stretched import stretched
-from reactgrad.backend.numpy._sums import ALONE, WIDER, sum_step
-from reactgrad.backend.numpy._views import copied
+from reactgrad.backend.numpy._sums import ALONE, WIDER, slices_step, sum_step
+from reactgrad.backend.numpy._views import copied, refilled
 
 UFUNCS = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
@@ -252,7 +252,7 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
 
     def total(x: Any, axis: Any, out: Any, keepdims: bool) -> Callable[[], object]:
         """Return the call that sums `x`, whose result has the dtype of `x` or a wider one."""
-        careful = sum_step(x, axis, out) if xp is np else None
+        careful = (sum_step(x, axis, out) or slices_step(x, axis, out)) if xp is np else None
         return careful or partial(xp.add.reduce, x, axis, None, out, keepdims)
 
     def bind_sum(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
@@ -437,7 +437,7 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
     register_binder("pick", kind, bind_pick)
     register_binder("place", kind, bind_place)
     register_kernel("transpose", kind, copy_view(lambda x, axes: x.transpose(axes)))
-    register_kernel("reshape", kind, copy_view(lambda x, shape: x.reshape(shape)))
+    register_kernel("reshape", kind, partial(refilled, xp))
     register_kernel("broadcast_to", kind, copy_view(lambda x, shape: xp.broadcast_to(x, shape)))
     register_kernel("expand_dims", kind, copy_view(lambda x, axes: xp.expand_dims(x, axes)))
     register_kernel("squeeze", kind, copy_view(lambda x, axis: xp.squeeze(x, axis)))
@@ -526,5 +526,6 @@ register_kernel("erfc", "cpu", _accurate("erfc"))
 register_kernel("norm_cdf", "cpu", _accurate("norm_cdf"))
 register_binder("gaussian", "cpu", _bind_gaussian)
 register_binder("gather", "cpu", _scatter.bind_gather)
+register_binder("getitem", "cpu", _scatter.bind_getitem)
 register_binder("chain_times", "cpu", _chain.bind_times)
 register_binder("chain_over", "cpu", _chain.bind_over)

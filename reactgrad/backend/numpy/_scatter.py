@@ -44,6 +44,20 @@ def bind_gather(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call
     return partial(_gather, x, indices, out, index)
 
 
+def bind_getitem(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+    """Return the call that takes the elements at an index without operands, whose numbers are known to fit."""
+    (x,), (index,) = inputs, attrs
+    if index.basic:
+        return partial(
+            np.copyto, out, x[index.parts if Ellipsis in index.parts else (*index.parts, ...)]
+        )
+    if index.row is not None and x.flags.c_contiguous and x.dtype == out.dtype and out.size:
+        numbers, _ = index.numbers(())
+        numbers = numbers.astype(np.intp, copy=False)
+        return partial(np.take, x, numbers, index.row % x.ndim, out, "wrap")
+    return partial(_gather, x, (), out, index)
+
+
 def _take(x: Array, numbers: Array, axis: int, mode: str, out: Array) -> None:
     if mode == "raise" and numbers.size > FEW:
         check_numbers(numbers, x.shape, axis)
