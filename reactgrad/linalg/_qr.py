@@ -62,19 +62,22 @@ def _check(specs: tuple[Spec, ...], attrs: Attrs) -> Any:
 class _Parts:
     """A decomposition as rules use it.
 
-    Of k columns of `a`, the first, ``q @ r`` are these; ``beyond`` are columns of Q after them, and
-    ``more`` columns of R after its square part, each ``None`` where there are none.
+    The first k columns of `a` are ``q @ r``; ``beyond`` are columns of Q after them, and ``more`` columns of R
+    after its square part, each ``None`` where there are none. Where a length is not known, there are none.
     """
 
-    def __init__(self, q: Any, r: Any, a: Any) -> None:
-        self.m, self.n = a.shape[-2:]
-        if self.m is None or self.n is None:
-            raise GradientError(
-                "qr: gradients need the shape of the operand. Declare it, or set the input first."
-            )
-        self.k = k = min(self.m, self.n)
+    def __init__(self, q: Any, r: Any, a: Any, mode: str) -> None:
         self.q, self.r, self.more, self.beyond = q, r, None, None
-        if self.n > k:
+        self.m, self.n = m, n = a.shape[-2:]
+        self.k = k = least(m, n)
+        if k is None:
+            if mode == "complete":
+                raise GradientError(
+                    "qr: gradients in mode 'complete' need the shape of the operand. Declare it, or use mode "
+                    "'reduced'."
+                )
+            return
+        if n > k:
             self.r, self.more = r[..., :k], r[..., k:]
         if q.shape[-1] > k:
             self.q, self.beyond = q[..., :k], q[..., k:]
@@ -100,7 +103,7 @@ class _Parts:
 
 
 def _pair(packed: Any, a: Any, mode: str) -> _Parts:
-    return _Parts(apply(Q, (packed, a), (mode,)), apply(R, (packed, a), (mode,)), a)
+    return _Parts(apply(Q, (packed, a), (mode,)), apply(R, (packed, a), (mode,)), a, mode)
 
 
 def _refuse_raw(mode: str) -> None:
@@ -119,7 +122,7 @@ def _q_rule(g: Any, ans: Any, packed: Any, a: Any, mode: str) -> Any:
 
 def _r_gradient(g: Any, d: _Parts) -> Any:
     g = conjugate(g)
-    if g.shape[-2] > d.k:
+    if d.k is not None and g.shape[-2] > d.k:
         g = g[..., : d.k, :]
     if d.more is None:
         return d.back(None, g @ adjoint(d.r), None)
@@ -153,7 +156,7 @@ def _q_jvp(t: Any, ans: Any, packed: Any, a: Any, mode: str) -> Any:
         away = adjoint(d.beyond) @ moved
         first = d.q @ turn + d.beyond @ away
         return concatenate((first, -(d.q @ adjoint(away))), -1)
-    if d.m <= d.n:
+    if d.k is not None and d.m == d.k:
         return d.q @ turn
     return d.q @ (turn - adjoint(d.q) @ moved) + moved
 
@@ -163,8 +166,9 @@ def _r_tangent(t: Any, ans: Any, d: _Parts) -> Any:
     r = d.r if d.more is None else concatenate((d.r, d.more), -1)
     # What lies below the diagonal is 0 but for rounding.
     top = triangle(adjoint(d.q) @ t - turn @ r, False, 1.0)
-    rows = ans.shape[-2]
-    return top if rows == d.k else Placed(top, Index((Ellipsis, slice(None, d.k), slice(None))))
+    if d.k is None or ans.shape[-2] == d.k:
+        return top
+    return Placed(top, Index((Ellipsis, slice(None, d.k), slice(None))))
 
 
 def _r_jvp(t: Any, ans: Any, packed: Any, a: Any, mode: str) -> Any:
@@ -211,7 +215,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     QRResult or Var or tuple of Var
         ``Q`` and ``R``, from one decomposition. Gradients exist where the first k columns of `a` are
         independent; elsewhere reading them raises. Columns of Q beyond k may turn among each other:
-        gradients are those of functions that do not depend on how.
+        gradients are those of functions that do not depend on how. Where m or n is not known yet, those of
+        m >= n are built.
 
     Raises
     ------

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import DTypeError, MatrixShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.linalg._solve import inverse
@@ -97,7 +99,7 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
 
 
 def _infer_rank(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec(specs[1].shape[:-1], int, common_device("matrix_rank", specs))
+    return spec(specs[1].shape[:-1], np.dtype(np.int64), common_device("matrix_rank", specs))
 
 
 def _loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:

@@ -85,13 +85,13 @@ def register(xp: Any, kind: str) -> None:
         none = ((x == 0) & (turned == 0)) | xp.eye(n, dtype=bool)
         out[...] = xp.where(none, 0, (x + sign * turned) * 0.5 / apart)
 
-    def kept(s: Any, rcond: Any, m: int, n: int, auto: bool) -> Any:
+    def kept(a: Any, s: Any, rcond: Any, auto: bool) -> Any:
         """Return which singular values, the largest first, count as more than 0."""
-        cutoff = xp.asarray(max(m, n) * xp.finfo(s.dtype).eps if auto else rcond)
+        cutoff = xp.asarray(max(a.shape[-2:]) * xp.finfo(s.dtype).eps if auto else rcond)
         return s > cutoff[..., None] * s[..., :1]
 
     def pinv(a: Any, u: Any, s: Any, vh: Any, rcond: Any, out: Any, auto: bool) -> None:
-        large = kept(s, rcond, *a.shape[-2:], auto)
+        large = kept(a, s, rcond, auto)
         inverse = xp.where(large, 1 / xp.where(large, s, 1), 0).astype(s.dtype)
         right = inverse[..., None] * u.swapaxes(-1, -2).conj()
         xp.matmul(vh.swapaxes(-1, -2).conj(), right, out)
@@ -100,7 +100,7 @@ def register(xp: Any, kind: str) -> None:
         a: Any, u: Any, s: Any, vh: Any, rcond: Any, p: Any, out: Any, auto: bool, left: bool
     ) -> None:
         """Write the projection to what `a`, or its adjoint, does not reach; exactly 0 where it reaches all."""
-        large = kept(s, rcond, *a.shape[-2:], auto)
+        large = kept(a, s, rcond, auto)
         reach = u if left else vh.swapaxes(-1, -2).conj()
         known = xp.where(large[..., None, :], reach, 0)
         rest = xp.eye(out.shape[-1], dtype=out.dtype) - known @ known.swapaxes(-1, -2).conj()
