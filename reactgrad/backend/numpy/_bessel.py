@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._registry import register_kernel
-from reactgrad.backend.numpy._doubles import by_ranges, kernel, numbers, on_interval
+from reactgrad.backend._registry import register_binder
+from reactgrad.backend.numpy._doubles import binder, by_ranges, numbers, on_interval
 
 # exp(-x) times I0(x), I1(x) / x, I0(x) - I1(x) and I1(x) / x - 2 (I0(x) - I1(x)) for x from 0 to 8.
 I0_NEAR = numbers(
@@ -136,12 +136,12 @@ _FAR: Final = 20.0
 def register(xp: Any, kind: str) -> None:
     """Register them for NumPy."""
     if xp is np:
-        register_kernel("bessel_i", kind, kernel(plain))
-        register_kernel("bessel_ie", kind, kernel(scaled))
-        register_kernel("bessel_ie_gap", kind, kernel(gap))
-        register_kernel("bessel_ie_bend", kind, kernel(bend))
-        register_kernel("bessel_ie_over", kind, kernel(over))
-        register_kernel("bessel_ie_over_slope", kind, kernel(over_slope))
+        register_binder("bessel_i", kind, binder(plain))
+        register_binder("bessel_ie", kind, binder(scaled))
+        register_binder("bessel_ie_gap", kind, binder(gap))
+        register_binder("bessel_ie_bend", kind, binder(bend))
+        register_binder("bessel_ie_over", kind, binder(over))
+        register_binder("bessel_ie_over_slope", kind, binder(over_slope))
 
 
 def _two_ranges(

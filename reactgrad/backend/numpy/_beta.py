@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._registry import register_kernel
-from reactgrad.backend.numpy._doubles import by_ranges, kernel, polynomial
+from reactgrad.backend._registry import register_binder
+from reactgrad.backend.numpy._doubles import binder, by_ranges, polynomial
 from reactgrad.backend.numpy._gamma import HALF_LOG_2PI, PSI_SERIES, digamma, gammaln, remainder
 
 _LARGE: Final = 10.0
@@ -25,10 +25,10 @@ _MOST: Final = 20000  # terms of the fraction, enough for a and b to 1e8
 def register(xp: Any, kind: str) -> None:
     """Register them for NumPy."""
     if xp is np:
-        register_kernel("betaln", kind, kernel(betaln, 2))
-        register_kernel("beta", kind, kernel(beta, 2))
-        register_kernel("digamma_fall", kind, kernel(digamma_fall, 2))
-        register_kernel("betainc", kind, kernel(betainc, 3))
+        register_binder("betaln", kind, binder(betaln))
+        register_binder("beta", kind, binder(beta))
+        register_binder("digamma_fall", kind, binder(digamma_fall))
+        register_binder("betainc", kind, binder(betainc))
 
 
 def _plain(_: Any, a: Any, b: Any) -> Any:

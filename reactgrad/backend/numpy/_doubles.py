@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from reactgrad.backend._registry import Binder
+
 # Two rows fit into a second-level cache; see ``_erf``.
 _BLOCK: Final = 8192
 # On so few elements Python's numbers are faster than a call of NumPy for each coefficient.
@@ -34,7 +36,7 @@ def polynomial(coefficients: Sequence[float], t: Any) -> Any:
     Few elements are computed one by one. The operations are the same, and so are the bits.
     """
     first, *rest = coefficients
-    if t.size <= _FEW:
+    if t.size <= _FEW and t.dtype == np.float64:
         found = []
         for one in t.tolist():
             value = first
@@ -67,8 +69,9 @@ def by_ranges(ranges: Sequence[Range], x: Any, *others: Any) -> Any:
     *others : array of float64
         Further operands of the functions, of the same shape.
     """
-    ends = [end for end, _ in ranges[:-1]]
-    which = np.searchsorted(ends, x, side="right")
+    which = np.zeros(x.shape, np.int8)
+    for end, _ in ranges[:-1]:
+        which += ~(x < end)
     first, last = (int(which.min()), int(which.max())) if x.size else (0, 0)
     if first == last:
         return ranges[first][1](x, *others)
@@ -80,27 +83,43 @@ def by_ranges(ranges: Sequence[Range], x: Any, *others: Any) -> Any:
     return out
 
 
-def kernel(function: Function, arity: int = 1) -> Callable[..., None]:
-    """Return the kernel ``kernel(*inputs, out, *attrs)`` of a function of float64 arrays."""
-    return partial(_fill, function, arity, np.float64)
+def binder(function: Function) -> Binder:
+    """Return the binder of a kernel ``kernel(*inputs, out, *attrs)`` that is a function of float64 arrays."""
+    return partial(_bind, function, False)
 
 
-def short_kernel(function: Function, arity: int = 1) -> Callable[..., None]:
+def short_binder(function: Function) -> Binder:
     """Return the same, which computes float16 and float32 in float32: faster, and a few ulps less exact."""
-    return partial(_fill, function, arity, None)
+    return partial(_bind, function, True)
 
 
-def _fill(function: Function, arity: int, dtype: Any, *operands: Any) -> None:
-    inputs, out, attrs = operands[:arity], operands[arity], operands[arity + 1 :]
-    if dtype is None:
-        dtype = np.float32 if out.dtype.char in "ef" else np.float64
+def _bind(
+    function: Function, short: bool, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> Callable[[], object]:
+    dtype = np.dtype(np.float32 if short and out.dtype.char in "ef" else np.float64)
+    one_block = 0 < out.size <= _BLOCK and out.flags.c_contiguous
+    if one_block and all(_plain(one, out, dtype) for one in inputs):
+        rows = [one.reshape(-1) for one in inputs]
+        return partial(_compute, function, (*rows, *attrs), out.reshape(-1))
+    return partial(_by_blocks, function, dtype, inputs, out, attrs)
+
+
+def _plain(x: Any, out: Any, dtype: Any) -> bool:
+    return x.shape == out.shape and x.dtype == dtype and x.flags.c_contiguous
+
+
+def _compute(function: Function, operands: tuple[Any, ...], out: Any) -> None:
+    np.copyto(out, function(*operands), "unsafe")
+
+
+def _by_blocks(
+    function: Function, dtype: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> None:
     rows = [np.broadcast_to(one, out.shape).reshape(-1) for one in inputs]
-    direct = out.flags.c_contiguous
-    target = out.reshape(-1) if direct else np.empty(out.size, out.dtype)
-    with np.errstate(all="ignore"):
-        for start in range(0, out.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            parts = [row[block].astype(dtype, copy=False) for row in rows]
-            np.copyto(target[block], function(*parts, *attrs), casting="unsafe")
-        if not direct:
-            out[...] = target.reshape(out.shape)
+    target = out.reshape(-1) if out.flags.c_contiguous else np.empty(out.size, out.dtype)
+    for start in range(0, out.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        parts = [row[block].astype(dtype, copy=False) for row in rows]
+        np.copyto(target[block], function(*parts, *attrs), "unsafe")
+    if not out.flags.c_contiguous:
+        out[...] = target.reshape(out.shape)

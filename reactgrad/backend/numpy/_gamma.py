@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._registry import register_kernel
-from reactgrad.backend.numpy._doubles import by_ranges, kernel, numbers, on_interval, polynomial
+from reactgrad.backend._registry import register_binder
+from reactgrad.backend.numpy._doubles import binder, by_ranges, numbers, on_interval, polynomial
 
 # lgamma(y) / ((y - 1)(y - 2)) for y from 1 to 3.
 NEAR = numbers(
@@ -101,8 +101,8 @@ _REACH: Final = 10.0
 def register(xp: Any, kind: str) -> None:
     """Register them for NumPy."""
     if xp is np:
-        register_kernel("gammaln", kind, kernel(gammaln))
-        register_kernel("polygamma", kind, kernel(lambda x, n: polygamma(n, x)))
+        register_binder("gammaln", kind, binder(gammaln))
+        register_binder("polygamma", kind, binder(lambda x, n: polygamma(n, x)))
 
 
 def remainder(x: Any) -> Any:
@@ -153,7 +153,8 @@ def sinpi(x: Any) -> Any:
     """Return ``sin(pi x)``, exactly 0 at integers."""
     whole = np.rint(x)
     sine = np.sin(np.pi * (x - whole))
-    return np.where(np.fmod(whole, 2.0) == 0.0, sine, -sine) + 0.0  # no -0.0
+    odd = np.rint(whole * 0.5) * 2.0 != whole
+    return np.where(odd, -sine, sine) + 0.0  # no -0.0
 
 
 def cotpi(x: Any) -> Any:

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._registry import register_kernel
+from reactgrad.backend._registry import register_binder
 from reactgrad.backend.numpy import _erf
-from reactgrad.backend.numpy._doubles import by_ranges, kernel, numbers, on_interval, polynomial
+from reactgrad.backend.numpy._doubles import binder, by_ranges, numbers, on_interval, polynomial
 
 # Wichura's coefficients, highest power first: the middle, the tails to exp(-25), the tails beyond.
 _CENTRE_TOP = numbers(
@@ -112,7 +112,7 @@ def register(xp: Any, kind: str) -> None:
             ("log_ndtr_slope", hazard),
             ("log_ndtr_curvature", curvature),
         ):
-            register_kernel(name, kind, kernel(function))
+            register_binder(name, kind, binder(function))
 
 
 def _ratio(top: tuple[float, ...], bottom: tuple[float, ...], r: Any) -> Any:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._registry import register_kernel
-from reactgrad.backend.numpy._doubles import by_ranges, kernel, polynomial
+from reactgrad.backend._registry import register_binder
+from reactgrad.backend.numpy._doubles import binder, by_ranges, polynomial, short_binder
 from reactgrad.backend.numpy._gamma import sinpi
 
 _TERMS: Final = 18  # of the series of sinc for |x| < 1: the rest is below 1e-20
@@ -22,11 +22,11 @@ _TERMS: Final = 18  # of the series of sinc for |x| < 1: the rest is below 1e-20
 def register(xp: Any, kind: str) -> None:
     """Register them for NumPy."""
     if xp is np:
-        register_kernel("sinc", kind, kernel(sinc))
-        register_kernel("logit", kind, kernel(logit))
-        register_kernel("xlogy", kind, kernel(xlogy, 2))
-        register_kernel("xlog1py", kind, kernel(xlog1py, 2))
-        register_kernel("rsqrt", kind, kernel(lambda x: 1.0 / np.sqrt(x)))
+        register_binder("sinc", kind, short_binder(sinc))
+        register_binder("logit", kind, binder(logit))
+        register_binder("xlogy", kind, binder(xlogy))
+        register_binder("xlog1py", kind, binder(xlog1py))
+        register_binder("rsqrt", kind, short_binder(lambda x: 1.0 / np.sqrt(x)))
 
 
 def sinc(x: Any, order: int) -> Any:
