@@ -8,14 +8,17 @@ that is infinite gives the limit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._registry import register_binder
+from reactgrad.backend._registry import Binder, find_binder, register_binder
 from reactgrad.backend.numpy import _erf
 from reactgrad.backend.numpy._double_double import exact_product, product, square
 from reactgrad.backend.numpy._doubles import binder, numbers, on_interval, short_binder
+from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._quantile import bell
 
 # (x - tanh(x)) / x**3 as a function of x**2 from 0 to 1.
@@ -45,9 +48,41 @@ def register(xp: Any, kind: str) -> None:
         *(hardtanh, hardsigmoid, hardswish, leaky_relu, prelu, softshrink, hardshrink, threshold),
     ):
         register_binder(function.__name__, kind, short_binder(function))
+    # Of one or two calls of NumPy: these write into `out`. Half floats would be rounded twice.
+    for name, bind in (("hardtanh", _bind_hardtanh), ("leaky_relu", _bind_leaky_relu)):
+        register_binder(name, kind, _unless_half(bind, find_binder(name, kind)))
     # Short floats in float64: the kernels of ``_erf`` have no others, and numbers in two parts are such.
     for function in (gelu, gelu_slope, gelu_tanh, gelu_tanh_slope, gelu_tanh_bend):
         register_binder(function.__name__, kind, binder(function))
+
+
+def _unless_half(direct: Binder, other: Binder) -> Binder:
+    def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Any:
+        wide = out.dtype.char in "fd" and inputs[0].dtype == out.dtype
+        return (direct if wide else other)(inputs, out, attrs)
+
+    return bind
+
+
+def _bind_hardtanh(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> InTurn:
+    low, high = (np.array(end, out.dtype) for end in attrs)
+    scratch = np.empty_like(out)
+    return InTurn(
+        partial(np.maximum, inputs[0], low, out=scratch),
+        partial(np.minimum, scratch, high, out=out),
+    )
+
+
+def _bind_leaky_relu(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Any:
+    (x,), slope = inputs, np.array(attrs[0], out.dtype)
+    if not 0.0 <= attrs[0] <= 1.0:
+        return partial(_leaky, x, slope, out)
+    scratch = np.empty_like(out)
+    return InTurn(partial(np.multiply, x, slope, scratch), partial(np.maximum, x, scratch, out=out))
+
+
+def _leaky(x: Any, slope: Any, out: Any) -> None:
+    np.copyto(out, np.where(x > 0.0, x, x * slope))
 
 
 def _limited(x: Any, low: float, high: float) -> Any:

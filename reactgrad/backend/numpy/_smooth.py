@@ -7,6 +7,7 @@ term.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import numpy as np
 from reactgrad.backend._registry import register_binder
 from reactgrad.backend.numpy._doubles import binder, by_ranges, polynomial, short_binder
 from reactgrad.backend.numpy._gamma import sinpi
+from reactgrad.backend.numpy._in_turn import InTurn
 
 _TERMS: Final = 18  # of the series of sinc for |x| < 1: the rest is below 1e-20
 
@@ -26,7 +28,15 @@ def register(xp: Any, kind: str) -> None:
         register_binder("logit", kind, binder(logit))
         register_binder("xlogy", kind, binder(xlogy))
         register_binder("xlog1py", kind, binder(xlog1py))
-        register_binder("rsqrt", kind, short_binder(lambda x: 1.0 / np.sqrt(x)))
+        register_binder("rsqrt", kind, _bind_rsqrt)
+
+
+def _bind_rsqrt(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> InTurn:
+    dtype = np.dtype(np.float32) if out.dtype.char == "e" else out.dtype
+    scratch = np.empty(out.shape, dtype)
+    return InTurn(
+        partial(np.sqrt, inputs[0], scratch, dtype=dtype), partial(np.reciprocal, scratch, out)
+    )
 
 
 def sinc(x: Any, order: int) -> Any:
