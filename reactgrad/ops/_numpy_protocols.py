@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,11 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     if adapter is None:
         module = function.__module__.replace("numpy", "np", 1)
         raise _unknown(f"{module}.{function.__name__}")
+    names = _before_out(function)
+    if names is not None and len(args) > len(names):  # `out` by position, and what stands behind it
+        behind = _names(function)[len(names) : len(args)]
+        kwargs = {**kwargs, **dict(zip(behind, args[len(names) :], strict=True))}
+        args = args[: len(names)]
     given = {name: value for name, value in kwargs.items() if not _is_default(name, value)}
     try:
         bound = inspect.signature(adapter).bind(*args, **given)
@@ -69,12 +75,30 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     return adapter(*bound.args, **bound.kwargs)
 
 
+@lru_cache(maxsize=1024)
+def _names(function: Any) -> tuple[str, ...]:
+    """Return the names of the arguments of a function of NumPy; none if it does not tell them."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()
+
+
+@lru_cache(maxsize=1024)
+def _before_out(function: Any) -> tuple[str, ...] | None:
+    """Return the names of the arguments before ``out``; ``None`` if it has no such argument."""
+    names = _names(function)
+    return names[: names.index("out")] if "out" in names else None
+
+
 _DEFAULTS = {"out": None, "dtype": None, "initial": None, "order": "C", "casting": "same_kind"}
 
 
 def _is_default(name: str, value: Any) -> bool:
     """Return whether an argument has NumPy's default value and so may be left out."""
     if value is np._NoValue or (name == "where" and value is True):
+        return True
+    if name == "overwrite_input":  # a permission that nobody has to use
         return True
     return name in _DEFAULTS and isinstance(value, str | None) and value == _DEFAULTS[name]
 

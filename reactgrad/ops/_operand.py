@@ -26,7 +26,7 @@ def in_dtype(x: Any, dtype: Any) -> Any:
     if dtype is None:
         return x
     dtype = np.dtype(dtype)
-    return x if isinstance(x, Handle) and x.dtype == dtype else astype(x, dtype)
+    return x if isinstance(x, Handle) and x.dtype == dtype else astype(x, dtype)  # type: ignore[attr-defined]
 
 
 def stretched(x: Any, like: Any) -> Any:
