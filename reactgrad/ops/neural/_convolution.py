@@ -13,7 +13,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
-from reactgrad.backend.numpy import _convolution
+from reactgrad.backend.numpy import _conv
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import known_shape, reshape, spread
@@ -255,7 +255,7 @@ WEIGHT_LIKE = Op(
     (LINEAR, LINEAR, None),
 )
 
-add_kernels(_convolution.register)
+add_kernels(_conv.register)
 
 
 def _padding(
