@@ -50,7 +50,7 @@ FAMILIES: Final = {
         "fmod frexp gammaln gcd gelu hardshrink hardsigmoid hardswish hardtanh heaviside i0 i0e i1 i1e invert "
         "isclose iscomplex iscomplexobj isinf isneginf isposinf isreal isrealobj lcm ldexp leaky_relu "
         "left_shift lgamma log_ndtr log_sigmoid logaddexp2 logical_xor logit mish mod modf nan_to_num ndtr "
-        "ndtri nextafter norm_ppf polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval "
+        "ndtri nextafter norm_ppf poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval "
         "positive pow prelu rad2deg radians real_if_close relu6 right_shift rint roots round rsqrt selu "
         "signbit silu sinc softplus softshrink softsign spacing tanhshrink threshold trigamma true_divide "
         "trunc xlog1py xlogy"
@@ -75,6 +75,9 @@ FAMILIES: Final = {
 # Functions of NumPy alone, by the family whose table ``FOR_NUMPY`` has them.
 NUMPY_ALONE: Final = {
     "array2string": "inquiry",
+    "astype": "inquiry",
+    "can_cast": "inquiry",
+    "result_type": "inquiry",
     "array_repr": "inquiry",
     "array_str": "inquiry",
     "may_share_memory": "inquiry",

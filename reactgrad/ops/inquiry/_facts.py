@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad.nodes._handle import Handle
+from reactgrad.ops._astype import astype
 
 
 def _empty(one: Any) -> Any:
@@ -40,7 +41,37 @@ def _text(name: str) -> Any:
     return text
 
 
+def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """Return a node in another dtype; a node is never written to, so that no copy is made of it."""
+    return astype(x, dtype)
+
+
+def _can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    return np.can_cast(_dtype(from_), _dtype(to), casting)  # type: ignore[arg-type]
+
+
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    return np.result_type(*map(_operand, arrays_and_dtypes))
+
+
+def _dtype(one: Any) -> Any:
+    return one.dtype if isinstance(one, Handle) else one  # type: ignore[attr-defined]
+
+
+def _operand(one: Any) -> Any:
+    """Return what promotes as a node does: its dtype, or a Python number where it holds one."""
+    if not isinstance(one, Handle):
+        return one
+    found = one._graph._host.specs[one._slot]
+    return _NUMBERS[found.weak] if found is not None and found.weak else one.dtype  # type: ignore[attr-defined]
+
+
+_NUMBERS: Final = {bool: False, int: 0, float: 0.0, complex: 0j}
+
 FOR_NUMPY: Final = {
+    "astype": _astype,
+    "can_cast": _can_cast,
+    "result_type": _result_type,
     "may_share_memory": _share_nothing,
     "shares_memory": _share_nothing,
     "array_repr": _text("array_repr"),

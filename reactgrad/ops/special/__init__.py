@@ -93,6 +93,7 @@ from reactgrad.ops.special._polynomials import polymul as polymul
 from reactgrad.ops.special._polynomials import polysub as polysub
 from reactgrad.ops.special._polynomials import polyval as polyval
 from reactgrad.ops.special._polynomials import roots as roots
+from reactgrad.ops.special._roots import poly as poly
 from reactgrad.ops.special._rounding import around as around
 from reactgrad.ops.special._rounding import nan_to_num as nan_to_num
 from reactgrad.ops.special._rounding import round as round

@@ -100,6 +100,11 @@ def test_a_place_outside_is_an_error_of_its_node() -> None:
 def test_facts() -> None:
     g = rg.Graph()
     x, z, n = g.input([1.0, 2.0]), g.input([1j]), g.input(np.array([1], np.int32))
+    assert np.result_type(x, n, 2.0) == np.float64
+    assert np.result_type(n, g.input(2)) == np.int32
+    assert np.can_cast(n, np.int64)
+    assert not np.can_cast(x, n.dtype)
+    assert np.astype(x, np.float32).dtype == np.float32
     assert np.iscomplexobj(z)
     assert np.isrealobj(x)
     assert np.common_type(x, n) == np.float64

@@ -1,0 +1,82 @@
+"""Every function of NumPy builds nodes, or says why not."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+from tests.api.numpy_calls import CALLS, REFUSED, functions, operands
+
+
+def leaves_of(result: Any) -> list[Any]:
+    if isinstance(result, tuple | list):
+        return [one for part in result for one in leaves_of(part)]
+    return [result]
+
+
+# Their results depend on shapes alone, which never change but by another set of the input.
+OF_SHAPES = {"np.tril_indices_from", "np.triu_indices_from"}
+COMPLEX = {"np.linalg.eig", "np.linalg.eigvals"}
+# Elements that are not set.
+ANY_VALUES = {"np.empty_like"}
+
+
+def test_every_function_is_called_here_or_refused() -> None:
+    known = set(CALLS) | set(REFUSED)
+    assert set(functions()) <= known, sorted(set(functions()) - known)
+    assert not set(CALLS) & set(REFUSED)
+    assert len(CALLS) >= 340
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_function_of_numpy_builds_nodes_with_its_values(name: str) -> None:
+    if not hasattr(np, name.split(".")[1]):
+        pytest.skip("this NumPy does not have it")
+    arrays = operands()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = leaves_of(CALLS[name](arrays))
+    g = rg.Graph()
+    found = leaves_of(CALLS[name]({key: g.input(one) for key, one in arrays.items()}))
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        if isinstance(other, np.ndarray | np.generic) and name not in OF_SHAPES:
+            assert isinstance(one, rg.Var), "an array has left the graph"
+            # Of a matrix of reals they may be complex: the dtype of a node does not depend on values.
+            assert name in COMPLEX or one.value.dtype == other.dtype
+            assert one.value.shape == other.shape
+            if name not in ANY_VALUES:
+                np.testing.assert_allclose(one.value, other, rtol=1e-9, atol=1e-12)
+        elif isinstance(one, rg.Var):
+            np.testing.assert_allclose(one.value, other, rtol=1e-9, atol=1e-12)
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+# What each takes beside the node `x` in its first place.
+GIVEN: dict[str, Any] = {
+    "np.copyto": (1.0,),
+    "np.fill_diagonal": (1.0,),
+    "np.put_along_axis": ([0], 1.0, 0),
+    "np.place": ([True] * 4, [1.0]),
+    "np.put": ([0], [1.0]),
+    "np.putmask": ([True] * 4, 1.0),
+    "np.busday_count": (1.0,),
+    "np.busday_offset": (1.0,),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_op_is_refused(name: str, tmp_path: Path) -> None:
+    g = rg.Graph()
+    x = g.input(np.arange(4.0))
+    function = getattr(np, name.removeprefix("np."))
+    given = (tmp_path / "x", x) if "save" in name else (x, *GIVEN.get(name, ()))
+    with pytest.raises((rg.ReactgradError, TypeError)):
+        function(*given)
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
