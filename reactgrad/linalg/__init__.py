@@ -3,7 +3,8 @@
 - ``_matrices``: shape rules and algebra that all share. ``_parts``: several results of one kernel.
 - ``_solve``: linear systems and inverses. ``_cholesky``: Cholesky factors and triangular systems.
 - ``_det``: determinants, and their signs and logarithms.
-- ``_eigh``, ``_eig``: eigenvalues of Hermitian and of square matrices. ``_svd``, ``_qr``: the others.
+- ``_eigh``, ``_eig``: eigenvalues of Hermitian and of square matrices. ``_svd``, ``_qr``, ``_lu``: the
+  others.
 - ``_pinv``: pseudo-inverses and least squares. ``_rank``: norms, ranks and condition numbers.
 - ``_expm``, ``_powers``: exponentials; powers, chains of products, matrices in a diagonal.
 """
@@ -22,6 +23,8 @@ from reactgrad.linalg._eigh import EighResult as EighResult
 from reactgrad.linalg._eigh import eigh as eigh
 from reactgrad.linalg._eigh import eigvalsh as eigvalsh
 from reactgrad.linalg._expm import expm as expm
+from reactgrad.linalg._lu import LUResult as LUResult
+from reactgrad.linalg._lu import lu as lu
 from reactgrad.linalg._pinv import LstsqResult as LstsqResult
 from reactgrad.linalg._pinv import lstsq as lstsq
 from reactgrad.linalg._pinv import pinv as pinv

@@ -158,9 +158,10 @@ def solve(a: Any, b: Any) -> Any:
     """Return `x` with ``a @ x == b``.
 
     One matrix is factorised once, for the solution, its gradients and all later right sides: a change of `b`
-    alone only substitutes. This is so where SciPy is installed; elsewhere, and in a batch of
-    matrices, each solution is one call of NumPy, which factorises. A solution may differ between the two
-    in its last bits, within the same bound of the backward error.
+    alone only substitutes. Systems built inside of one ``g.reuse()`` share the factors, too. This is so where
+    SciPy is installed; elsewhere, and in a batch of matrices, each solution is one call of NumPy, which
+    factorises. A solution may differ between the two in its last bits, within the same bound of the
+    backward error.
 
     Parameters
     ----------

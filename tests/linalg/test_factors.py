@@ -45,6 +45,20 @@ def test_systems_and_their_gradients_agree_with_numpy(a: np.ndarray, b: np.ndarr
 
 
 @pytest.mark.usefixtures("_lapack")
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5), (2, 0, 2), (0, 3, 3)])
+def test_triangles_and_a_permutation_make_up_the_matrix(shape: tuple[int, ...]) -> None:
+    a = RNG.standard_normal(shape)
+    a[..., :1, :] = (
+        0.0  # so that rows are exchanged, and the first pivot of a small matrix may be 0
+    )
+    p, low, up = (one.value for one in L.lu(a))
+    np.testing.assert_allclose(p @ low @ up, a, atol=1e-14)
+    np.testing.assert_array_equal(np.triu(low, 1), 0 * low)
+    np.testing.assert_array_equal(np.tril(up, -1), 0 * up)
+    assert np.abs(low).max(initial=0) <= 1
+
+
+@pytest.mark.usefixtures("_lapack")
 def test_a_singular_matrix_raises_and_sizes_of_zero_do_not() -> None:
     g = rg.Graph()
     x = g.input(np.ones((2, 2)))
@@ -157,3 +171,12 @@ def test_gradients_are_the_same_however_values_are_kept(how: str) -> None:
         y.backward(retain_graph=False if how == "dropped" else None)
     np.testing.assert_allclose(x.grad, wanted, rtol=1e-12)
     g.check_invariants()
+
+
+def test_a_reuse_block_gives_systems_of_one_matrix_the_same_factors() -> None:
+    g = rg.Graph()
+    x = g.input(A)
+    with g.reuse():
+        first, second = L.solve(x, np.ones(4)), L.solve(x, np.eye(4))
+    g.forward(first, second)
+    assert ops_of(g, "lu_factor", "lu_solve") == ["lu_factor", "lu_solve", "lu_solve"]

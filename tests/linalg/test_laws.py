@@ -20,6 +20,12 @@ def regular(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.standard_normal(shape) + 3.0 * np.eye(*shape[-2:])
 
 
+def tilted(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Matrices whose rows are exchanged, with no pivot near another one."""
+    size = 4.0 ** -np.arange(shape[-2])[::-1, None]
+    return rng.uniform(0.5, 1.0, shape) * size + 10.0 * np.eye(*shape[-2:])[::-1]
+
+
 def turned(x: Any) -> Any:
     """The conjugate transpose, of a Var or an array."""
     return np.conj(np.swapaxes(x, -1, -2)) if isinstance(x, np.ndarray) else rg.conj(last(x))
@@ -97,6 +103,9 @@ CASES = [
     matrix("qr_wide", L.qr, N.qr, (2, 3, 5)),
     matrix("qr_r", lambda a: L.qr(a, "r"), lambda a: N.qr(a, "r"), (4, 3)),
     matrix("qr_raw", lambda a: L.qr(a, "raw"), lambda a: N.qr(a, "raw"), (4, 3), order=0),
+    matrix("lu", L.lu, scipy.linalg.lu, draw=tilted),
+    matrix("lu_tall", L.lu, scipy.linalg.lu, (2, 5, 3), draw=tilted),
+    matrix("lu_wide", L.lu, scipy.linalg.lu, (2, 3, 4), draw=tilted),
     matrix("pinv", L.pinv, N.pinv, (2, 4, 3), empty=[(0, 3)]),
     matrix("pinv_wide", lambda a: L.pinv(a, rtol=None), lambda a: N.pinv(a, rtol=None), (2, 3, 4),
            dtypes="dfD"),

@@ -1,4 +1,4 @@
-"""The LU factors of one matrix, kept for all systems that have it.
+"""LU factors: of any matrices, and of one matrix, kept for all systems that have it.
 
 NumPy factorises and solves in one call and keeps nothing. Where SciPy is installed, its LAPACK does
 the two apart; elsewhere the factors stay empty and NumPy solves each system from the matrix. Both eliminate with
@@ -15,9 +15,10 @@ import numpy as np
 
 from reactgrad._errors import LinAlgError
 from reactgrad.backend._registry import register_kernel
-from reactgrad.backend.numpy._solve import INSTEAD, explained
+from reactgrad.backend.numpy._solve import INSTEAD, explained, fill
 
 NAMES: Final = (
+    "lu",
     "lu_factor",
     "lu_solve",
 )
@@ -65,5 +66,42 @@ def register(xp: Any, kind: str) -> None:
             lu = lu.astype(out.dtype)
         out[...] = _routine("getrs", out.dtype)(lu, pivots, b, trans=not transposed)[0]
 
+    def lu(a: Any, out: Any) -> None:
+        a = xp.asarray(a, out.dtype)
+        if xp is np and _lapack() is not None and a.size:
+            both, rows = np.empty_like(a), np.empty(a.shape[:-1], int)
+            for at in np.ndindex(a.shape[:-2]):
+                both[at], pivots, _ = _routine("getrf", out.dtype)(a[at])
+                order = rows[at]
+                order[:] = np.arange(len(order))
+                for i, other in enumerate(pivots.tolist()):
+                    order[[i, other]] = order[[other, i]]
+        else:
+            both, rows = _eliminated(xp, a)
+        m, n = a.shape[-2:]
+        k = min(m, n)
+        one = xp.eye(m, dtype=out.dtype)
+        lower = xp.tril(both[..., :k], -1) + one[:, :k]
+        permutation = xp.take(one, rows, axis=0).swapaxes(-1, -2)
+        fill(out, (permutation, lower, xp.triu(both[..., :k, :])))
+
+    register_kernel("lu", kind, lu)
     register_kernel("lu_factor", kind, lu_factor)
     register_kernel("lu_solve", kind, lu_solve)
+
+
+def _eliminated(xp: Any, a: Any) -> tuple[Any, Any]:
+    """Return the factors of matrices, one over the other, and the rows in their order."""
+    a = a.copy()
+    m, n = a.shape[-2:]
+    rows = xp.broadcast_to(xp.arange(m), a.shape[:-1]).copy()
+    for j in range(min(m, n)):
+        place = xp.abs(a[..., j:, j]).argmax(-1)[..., None] + j
+        swapped = xp.where(xp.arange(m) == place, j, xp.arange(m))
+        swapped[..., j : j + 1] = place
+        a = xp.take_along_axis(a, swapped[..., None], -2)
+        rows = xp.take_along_axis(rows, swapped, -1)
+        pivot = a[..., j : j + 1, j]
+        a[..., j + 1 :, j] /= xp.where(pivot == 0, 1, pivot)
+        a[..., j + 1 :, j + 1 :] -= a[..., j + 1 :, j, None] * a[..., j, None, j + 1 :]
+    return a, rows
