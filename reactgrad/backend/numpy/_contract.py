@@ -107,7 +107,8 @@ def register(xp: Any, kind: str) -> None:
         x, y = (_merged(one, out.ndim, 0) for one in (groups.of_a(), groups.of_b()))
         if x is None or y is None or not x.strides[-1] == y.strides[-1] == out.itemsize:
             return None
-        return partial(np.vecdot, x[..., 0, :], y[..., 0, :], out)
+        vecdot: Any = np.vecdot  # NumPy's stubs take no `out` by position
+        return partial(vecdot, x[..., 0, :], y[..., 0, :], out)
 
     def summed(groups: _Groups, out: Any) -> list[Call]:
         """Return the calls for one sum of products for each element of a batch."""
@@ -167,8 +168,8 @@ def register(xp: Any, kind: str) -> None:
         return summed(groups, out) if groups.vectors else products(groups, out)
 
     def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        subscripts, conjugated = attrs
-        groups = _Groups(*inputs, out, subscripts)
+        (a, b), (subscripts, conjugated) = inputs, attrs
+        groups = _Groups(a, b, out, subscripts)
         found = of_vectors(groups, out, conjugated)
         if found is not None:
             return found

@@ -123,17 +123,14 @@ def contract(a: Any, b: Any, first: str, second: str, result: str, conjugated: b
 
 def _exact(a: Any, b: Any, first: str, second: str, result: str) -> bool:
     """Return whether BLAS computes the product of `a` and `b`, and no axis that is summed is stretched."""
-    found = [
-        one._graph._host.specs[one._slot] if isinstance(one, Handle) else None for one in (a, b)
-    ]
-    if any(one is not None and one.dtype.kind not in "fc" for one in found):
-        return False
-    if None in found:
-        return True
-    left, right = (
-        dict(zip(term, one.shape, strict=False))
-        for term, one in zip((first, second), found, strict=True)
-    )
+    lengths: list[dict[str, int | None]] = []
+    for one, term in ((a, first), (b, second)):
+        found = one._graph._host.specs[one._slot] if isinstance(one, Handle) else None
+        if found is not None and found.dtype.kind not in "fc":
+            return False
+        shape = (None,) * len(term) if found is None else found.shape
+        lengths.append(dict(zip(term, shape, strict=False)))
+    left, right = lengths
     return all(
         left[one] == right[one] or None in (left[one], right[one])
         for one in first

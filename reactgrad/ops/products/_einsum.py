@@ -74,7 +74,8 @@ def einsum(
     if len(arrays) == 1:
         return _single(arrays[0], terms[0], result)
     if len(arrays) == 2:
-        return contract(*arrays, *terms, result)
+        (a, b), (first, second) = arrays, terms
+        return contract(a, b, first, second, result)
     _check_lengths(text, terms, arrays)
     return _by_path(arrays, Subscripts(terms, result), _path_for(terms, result, arrays, optimize))
 
