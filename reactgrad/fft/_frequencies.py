@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, current_graph
 
 
-def fftfreq(n: int, d: Any = 1.0) -> Any:
+def fftfreq(n: int, d: Any = 1.0, device: str | None = None, *, dtype: Any = None) -> Any:
     """Return the frequencies of the numbers of ``rg.fft.fft``, in cycles per unit of the distance `d`.
 
     Parameters
@@ -18,11 +19,15 @@ def fftfreq(n: int, d: Any = 1.0) -> Any:
         The number of points.
     d : Var or float
         The distance of two points.
+    device : str, optional
+        The device, by default that of the graph.
+    dtype : dtype_like, optional
+        The dtype, by default float64.
 
     Returns
     -------
     Var
-        Shape (n,), float64: 0, 1, ..., then the negative ones, over ``n * d``. A constant, unless `d` is a Var.
+        Shape (n,): 0, 1, ..., then the negative ones, over ``n * d``. A constant, unless `d` is a Var.
 
     Examples
     --------
@@ -32,10 +37,10 @@ def fftfreq(n: int, d: Any = 1.0) -> Any:
     >>> y.value
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    return _frequencies(np.fft.fftfreq, n, d)
+    return _frequencies(np.fft.fftfreq, n, d, device, dtype)
 
 
-def rfftfreq(n: int, d: Any = 1.0) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, device: str | None = None, *, dtype: Any = None) -> Any:
     """Return the frequencies of the numbers of ``rg.fft.rfft``, in cycles per unit of the distance `d`.
 
     Parameters
@@ -44,11 +49,15 @@ def rfftfreq(n: int, d: Any = 1.0) -> Any:
         The number of points.
     d : Var or float
         The distance of two points.
+    device : str, optional
+        The device, by default that of the graph.
+    dtype : dtype_like, optional
+        The dtype, by default float64.
 
     Returns
     -------
     Var
-        Shape (n // 2 + 1,), float64: 0, 1, ..., over ``n * d``. A constant, unless `d` is a Var.
+        Shape (n // 2 + 1,): 0, 1, ..., over ``n * d``. A constant, unless `d` is a Var.
 
     Examples
     --------
@@ -58,10 +67,13 @@ def rfftfreq(n: int, d: Any = 1.0) -> Any:
     >>> y.value
     array([0. , 0.5, 1. ])
     """
-    return _frequencies(np.fft.rfftfreq, n, d)
+    return _frequencies(np.fft.rfftfreq, n, d, device, dtype)
 
 
-def _frequencies(function: Any, n: int, d: Any) -> Any:
-    if isinstance(d, Handle):
-        return d._graph.const(function(n)) / d  # type: ignore[attr-defined]
-    return current_graph().const(function(n, d))
+def _frequencies(function: Any, n: int, d: Any, device: str | None, dtype: Any) -> Any:
+    graph: Any = d._graph if isinstance(d, Handle) else current_graph()
+    values = function(n) if isinstance(d, Handle) else function(n, d)
+    if dtype is not None:
+        values = values.astype(read_dtype("fft.fftfreq", dtype))
+    found = graph.const(values, device=device)
+    return found / d if isinstance(d, Handle) else found

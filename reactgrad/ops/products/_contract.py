@@ -107,40 +107,48 @@ def contract(a: Any, b: Any, first: str, second: str, result: str, conjugated: b
     conjugated : bool
         Whether the elements of `a` are conjugated.
     """
-    a, first = alone(a, first, second + result)
-    b, second = alone(b, second, first + result)
     kind, subscripts = _lowered(first, second, result)
+    if kind == "alone":
+        a, first = alone(a, first, second + result)
+        b, second = alone(b, second, first + result)
+        kind, subscripts = _lowered(first, second, result)
     if kind == "einsum":
         return apply(EINSUM, (a, b), (subscripts, conjugated))
     if conjugated:
         a = conj(a)
     if kind == "multiply":
         return multiply(a, b)
-    if _exact(a, b, first, second, result):
-        return matmul(a, b) if kind == "matmul" else matmul(b, a)
-    return apply(EINSUM, (a, b), (subscripts, False))
-
-
-def _exact(a: Any, b: Any, first: str, second: str, result: str) -> bool:
-    """Return whether BLAS computes the product of `a` and `b`, and no axis that is summed is stretched."""
-    lengths: list[dict[str, int | None]] = []
-    for one, term in ((a, first), (b, second)):
-        found = one._graph._host.specs[one._slot] if isinstance(one, Handle) else None
-        if found is not None and found.dtype.kind not in "fc":
-            return False
-        shape = (None,) * len(term) if found is None else found.shape
-        lengths.append(dict(zip(term, shape, strict=False)))
-    left, right = lengths
-    return all(
-        left[one] == right[one] or None in (left[one], right[one])
-        for one in first
-        if one not in result
+    left, right = (a, b) if kind == "matmul" else (b, a)
+    return (
+        matmul(left, right) if _exact(left, right) else apply(EINSUM, (a, b), (subscripts, False))
     )
+
+
+def _exact(left: Any, right: Any) -> bool:
+    """Return whether BLAS computes this matrix product, and the axis that is summed has one length in both."""
+    lengths: list[int | None] = []
+    for one, inner in ((left, 1), (right, 2)):
+        found = one._graph._host.specs[one._slot] if isinstance(one, Handle) else None
+        if found is None:
+            lengths.append(None)
+        elif found.dtype.kind not in "fc":
+            return False
+        else:
+            lengths.append(found.shape[-inner] if len(found.shape) >= inner else found.shape[-1])
+    m, n = lengths
+    return m == n or m is None or n is None
 
 
 @lru_cache(maxsize=4096)
 def _lowered(first: str, second: str, result: str) -> tuple[str, str]:
-    """Return the op for a product in which each label stands at least twice, and its subscripts."""
+    """Return the op for a product, and its subscripts.
+
+    ``"alone"`` says that some axes have to be taken away before: those of labels that stand twice in an operand,
+    or nowhere else.
+    """
+    for term, others in ((first, second + result), (second, first + result)):
+        if len(set(term)) < len(term) or not set(term) <= set(others):
+            return "alone", ""
     subscripts = canonical(first, second, result)
     summed = [label for label in first if label not in result]
     if (
