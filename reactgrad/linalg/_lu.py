@@ -67,11 +67,13 @@ class _Parts:
             self.k = n
 
     def back(self, inner: Any, below: Any, beside: Any) -> Any:
-        """Return the gradient by the matrix, given those by ``l**-1 @ . @ u**-1`` and by the rest."""
+        """Return the gradient by the matrix, given those by ``l**-1 @ . @ u**-1`` and by the rest, which may
+        be none.
+        """
         left = solve_triangular(self.l, inner, "T", True, True)
         first = swap_last(solve_triangular(self.u, swap_last(left)))
         if self.below is not None:
-            first = concatenate((first, first[..., :0, :] if below is None else below), -2)
+            first = concatenate((first, self.below * 0 if below is None else below), -2)
         if self.beside is not None:
             first = concatenate((first, self.beside * 0 if beside is None else beside), -1)
         return self.p @ first
@@ -90,7 +92,7 @@ def _lower_rule(g: Any, ans: Any, packed: Any, a: Any) -> Any:
 def _upper_rule(g: Any, ans: Any, packed: Any, a: Any) -> Any:
     d = _Parts(packed, a)
     if d.beside is None:
-        return d.back(triangle(g @ swap_last(d.u), False, 1.0), d.below * 0, None)
+        return d.back(triangle(g @ swap_last(d.u), False, 1.0), None, None)
     g, rest = g[..., : d.k], g[..., d.k :]
     inner = triangle(g @ swap_last(d.u), False, 1.0)
     inner = inner - triangle(rest @ swap_last(d.beside), True, 0.0)

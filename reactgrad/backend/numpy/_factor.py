@@ -67,23 +67,17 @@ def register(xp: Any, kind: str) -> None:
         out[...] = _routine("getrs", out.dtype)(lu, pivots, b, trans=not transposed)[0]
 
     def lu(a: Any, out: Any) -> None:
-        a = xp.asarray(a, out.dtype)
         if xp is np and _lapack() is not None and a.size:
-            both, rows = np.empty_like(a), np.empty(a.shape[:-1], int)
-            for at in np.ndindex(a.shape[:-2]):
-                both[at], pivots, _ = _routine("getrf", out.dtype)(a[at])
-                order = rows[at]
-                order[:] = np.arange(len(order))
-                for i, other in enumerate(pivots.tolist()):
-                    order[[i, other]] = order[[other, i]]
-        else:
-            both, rows = _eliminated(xp, a)
+            from scipy.linalg import lu as decomposed
+
+            fill(out, decomposed(a, check_finite=False))
+            return
+        both, rows = _eliminated(xp, a.astype(out.dtype))
         m, n = a.shape[-2:]
         k = min(m, n)
         one = xp.eye(m, dtype=out.dtype)
         lower = xp.tril(both[..., :k], -1) + one[:, :k]
-        permutation = xp.take(one, rows, axis=0).swapaxes(-1, -2)
-        fill(out, (permutation, lower, xp.triu(both[..., :k, :])))
+        fill(out, (one[rows].swapaxes(-1, -2), lower, xp.triu(both[..., :k, :])))
 
     register_kernel("lu", kind, lu)
     register_kernel("lu_factor", kind, lu_factor)
@@ -92,7 +86,6 @@ def register(xp: Any, kind: str) -> None:
 
 def _eliminated(xp: Any, a: Any) -> tuple[Any, Any]:
     """Return the factors of matrices, one over the other, and the rows in their order."""
-    a = a.copy()
     m, n = a.shape[-2:]
     rows = xp.broadcast_to(xp.arange(m), a.shape[:-1]).copy()
     for j in range(min(m, n)):
