@@ -15,11 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad.backend._registry import Binder, find_binder, register_binder
-from reactgrad.backend.numpy import _erf
 from reactgrad.backend.numpy._double_double import exact_product, product, square
 from reactgrad.backend.numpy._doubles import binder, numbers, on_interval, short_binder
 from reactgrad.backend.numpy._in_turn import InTurn
-from reactgrad.backend.numpy._quantile import bell
+from reactgrad.backend.numpy._quantile import bell, probability
 
 # (x - tanh(x)) / x**3 as a function of x**2 from 0 to 1.
 TANHSHRINK = numbers(
@@ -40,16 +39,15 @@ GELU_CUBE: Final = (0.044715, 2.1960211427085595e-18)
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register them for NumPy."""
-    if xp is not np:
-        return
+    """Register them for a namespace with NumPy's protocols."""
     for function in (
         *(silu, silu_slope, mish, mish_slope, softplus, log_sigmoid, softsign, tanhshrink, elu),
         *(hardtanh, hardsigmoid, hardswish, leaky_relu, prelu, softshrink, hardshrink, threshold),
     ):
         register_binder(function.__name__, kind, short_binder(function))
     # Of one or two calls of NumPy: these write into `out`. Half floats would be rounded twice.
-    for name, bind in (("hardtanh", _bind_hardtanh), ("leaky_relu", _bind_leaky_relu)):
+    direct = (("hardtanh", _bind_hardtanh), ("leaky_relu", _bind_leaky_relu))
+    for name, bind in direct if xp is np else ():
         register_binder(name, kind, _unless_half(bind, find_binder(name, kind)))
     # Short floats in float64: the kernels of ``_erf`` have no others, and numbers in two parts are such.
     for function in (gelu, gelu_slope, gelu_tanh, gelu_tanh_slope, gelu_tanh_bend):
@@ -187,20 +185,14 @@ def tanhshrink(x: Any) -> Any:
 # --- gelu ---------------------------------------------------------------------------------------
 
 
-def _probability(x: Any) -> Any:
-    out = np.empty_like(x)
-    _erf.norm_cdf(x, out)
-    return out
-
-
 def gelu(x: Any) -> Any:
     x = np.maximum(x, -_END)
-    return x * _probability(x)
+    return x * probability(x)
 
 
 def gelu_slope(x: Any) -> Any:
     x = _within(x)
-    return _probability(x) + x * bell(x) * _ONE_OVER_SQRT_2PI
+    return probability(x) + x * bell(x) * _ONE_OVER_SQRT_2PI
 
 
 def _twice_u(x: Any) -> tuple[Any, Any]:

@@ -134,14 +134,13 @@ _FAR: Final = 20.0
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register them for NumPy."""
-    if xp is np:
-        register_binder("bessel_i", kind, binder(plain))
-        register_binder("bessel_ie", kind, binder(scaled))
-        register_binder("bessel_ie_gap", kind, binder(gap))
-        register_binder("bessel_ie_bend", kind, binder(bend))
-        register_binder("bessel_ie_over", kind, binder(over))
-        register_binder("bessel_ie_over_slope", kind, binder(over_slope))
+    """Register them for a namespace with NumPy's protocols."""
+    register_binder("bessel_i", kind, binder(plain))
+    register_binder("bessel_ie", kind, binder(scaled))
+    register_binder("bessel_ie_gap", kind, binder(gap))
+    register_binder("bessel_ie_bend", kind, binder(bend))
+    register_binder("bessel_ie_over", kind, binder(over))
+    register_binder("bessel_ie_over_slope", kind, binder(over_slope))
 
 
 def _two_ranges(

@@ -23,11 +23,11 @@ _MOST: Final = 20000  # terms of the fraction, enough for a and b to 1e8
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register them for NumPy."""
-    if xp is np:
-        register_binder("betaln", kind, binder(betaln))
-        register_binder("beta", kind, binder(beta))
-        register_binder("digamma_fall", kind, binder(digamma_fall))
+    """Register them for a namespace with NumPy's protocols."""
+    register_binder("betaln", kind, binder(betaln))
+    register_binder("beta", kind, binder(beta))
+    register_binder("digamma_fall", kind, binder(digamma_fall))
+    if xp is np:  # elsewhere its loop would wait for the device to say when to end
         register_binder("betainc", kind, binder(betainc))
 
 

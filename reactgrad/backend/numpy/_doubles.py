@@ -4,6 +4,9 @@ Such a kernel is written as a function of arrays of float64 of one length, which
 never writes into an operand. All it makes on its way stays in the cache, since a block is short. The result
 for an element depends on that element alone: all is elementwise, and each element has the formula of
 its own range. It has the same bits whether SciPy is installed or not.
+
+NumPy's functions pass arrays of CuPy on to CuPy, so that the same functions are its kernels, without blocks and
+without a call that waits for the device.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ def polynomial(coefficients: Sequence[float], t: Any) -> Any:
     Few elements are computed one by one. The operations are the same, and so are the bits.
     """
     first, *rest = coefficients
-    if t.size <= _FEW and t.dtype == np.float64:
+    if t.size <= _FEW and t.dtype == np.float64 and type(t) is np.ndarray:
         found = []
         for one in t.tolist():
             value = first
@@ -69,6 +72,12 @@ def by_ranges(ranges: Sequence[Range], x: Any, *others: Any) -> Any:
     *others : array of float64
         Further operands of the functions, of the same shape.
     """
+    if type(x) is not np.ndarray:
+        # On a device, where the host does not know who is in which range: all ranges for all elements.
+        out = ranges[-1][1](x, *others)
+        for end, function in reversed(ranges[:-1]):
+            out = np.where(x < end, function(x, *others), out)
+        return out
     which = np.zeros(x.shape, np.int8)
     for end, _ in ranges[:-1]:
         which += ~(x < end)
@@ -97,6 +106,8 @@ def _bind(
     function: Function, short: bool, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
 ) -> Callable[[], object]:
     dtype = np.dtype(np.float32 if short and out.dtype.char in "ef" else np.float64)
+    if type(out) is not np.ndarray:
+        return partial(_on_device, function, dtype, inputs, out, attrs)
     one_block = 0 < out.size <= _BLOCK and out.flags.c_contiguous
     if one_block and all(_plain(one, out, dtype) for one in inputs):
         rows = [one.reshape(-1) for one in inputs]
@@ -110,6 +121,13 @@ def _plain(x: Any, out: Any, dtype: Any) -> bool:
 
 def _compute(function: Function, operands: tuple[Any, ...], out: Any) -> None:
     np.copyto(out, function(*operands), "unsafe")
+
+
+def _on_device(
+    function: Function, dtype: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> None:
+    found = function(*[one.astype(dtype, copy=False) for one in inputs], *attrs)
+    np.copyto(out, found, "unsafe")
 
 
 def _by_blocks(

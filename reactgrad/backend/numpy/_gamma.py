@@ -99,10 +99,9 @@ _REACH: Final = 10.0
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register them for NumPy."""
-    if xp is np:
-        register_binder("gammaln", kind, binder(gammaln))
-        register_binder("polygamma", kind, binder(lambda x, n: polygamma(n, x)))
+    """Register them for a namespace with NumPy's protocols."""
+    register_binder("gammaln", kind, binder(gammaln))
+    register_binder("polygamma", kind, binder(lambda x, n: polygamma(n, x)))
 
 
 def remainder(x: Any) -> Any:
@@ -131,7 +130,7 @@ def _to_eight(x: Any) -> Any:
 
 def _reflected(x: Any) -> Any:
     sine = np.abs(sinpi(x) * x)
-    value = LOG_PI - np.log(sine) - gammaln(-x)
+    value = LOG_PI - np.log(sine) - by_ranges(_POSITIVE, -x)
     return np.where(x == np.rint(x), np.inf, value)
 
 
@@ -140,13 +139,13 @@ def gammaln(x: Any) -> Any:
     return by_ranges(_GAMMALN, x)
 
 
-_GAMMALN: Final = (
-    (0.0, _reflected),
+_POSITIVE: Final = (
     (1.0, lambda x: np.where(x == 0.0, np.inf, _below_one(x))),
     (3.0, _to_three),
     (8.0, _to_eight),
     (np.inf, _stirling),
 )
+_GAMMALN: Final = ((0.0, _reflected), *_POSITIVE)
 
 
 def sinpi(x: Any) -> Any:
@@ -182,7 +181,7 @@ def _psi_below_one(x: Any) -> Any:
 
 
 def _psi_reflected(x: Any) -> Any:
-    value = digamma(1.0 - x) - np.pi * cotpi(x)
+    value = by_ranges(_POSITIVE_PSI, 1.0 - x) - np.pi * cotpi(x)
     return np.where(x == np.rint(x), np.nan, value)
 
 
@@ -191,14 +190,14 @@ def digamma(x: Any) -> Any:
     return by_ranges(_DIGAMMA, x)
 
 
-_DIGAMMA: Final = (
-    (0.0, _psi_reflected),
+_POSITIVE_PSI: Final = (
     (1.0, _psi_below_one),
     (2.0, _psi_near),
     (4.5, partial(on_interval, PSI_LOW, 2.0, 4.5)),
     (10.0, partial(on_interval, PSI_HIGH, 4.5, 10.0)),
     (np.inf, _psi_far),
 )
+_DIGAMMA: Final = ((0.0, _psi_reflected), *_POSITIVE_PSI)
 
 
 def polygamma(n: int, x: Any) -> Any:
@@ -213,11 +212,12 @@ def _zeta(n: int, x: Any) -> Any:
     s = n + 1
     total, x = np.zeros_like(x), x.copy()
     # From the largest term to the smallest, all of one sign. Elements join the series as they reach it.
-    low = x < _REACH
-    while low.any():
+    for _ in range(int(_REACH)):
+        low = x < _REACH
+        if type(x) is np.ndarray and not low.any():
+            break
         total = np.where(low, total + _power(x, s, n), total)
         x = np.where(low, x + 1.0, x)
-        low = x < _REACH
     square, tail = 1.0 / (x * x), np.zeros_like(x)
     for factor in reversed(_euler_maclaurin(s)):
         tail = (tail + factor) * square

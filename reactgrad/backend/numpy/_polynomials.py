@@ -5,20 +5,26 @@ float16 is computed in float32; sums over elements of short floats are float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reactgrad.backend._registry import register_kernel
+from reactgrad.backend._registry import register_binder, register_kernel
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register them for NumPy."""
-    if xp is not np:
-        return
-    for function in (polyval, polyval_back, poly_scale, poly_extend, poly_tail):
+    """Register them for a namespace with NumPy's protocols; those of linear algebra for NumPy only."""
+
+    def bind_scale(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        factors = xp.asarray(_factors(out.shape[0], *attrs).astype(out.dtype))
+        return partial(np.multiply, inputs[0], factors, out)
+
+    for function in (polyval, polyval_back, poly_extend, poly_tail):
         register_kernel(function.__name__, kind, function)
-    for function in (poly_roots, polyfit, polyfit_gram):
+    register_binder("poly_scale", kind, bind_scale)
+    for function in (poly_roots, polyfit, polyfit_gram) if xp is np else ():
         register_kernel(function.__name__, kind, function)
 
 
@@ -29,7 +35,7 @@ def _wide(dtype: Any) -> Any:
 def polyval(p: Any, x: Any, out: Any) -> None:
     """Write the values at `x` by Horner's scheme."""
     dtype = _wide(out.dtype)
-    total = out if dtype == out.dtype else np.empty(out.shape, dtype)
+    total = out if dtype == out.dtype else np.empty_like(out, dtype=dtype)
     total.fill(0)
     p, x = p.astype(dtype, copy=False), x.astype(dtype, copy=False)
     for i in range(p.shape[0]):
@@ -56,12 +62,6 @@ def _factors(count: int, order: int) -> Any:
     for i in range(abs(order)):
         found = found * (powers - i) if order > 0 else found / (powers + i + 1)
     return found
-
-
-def poly_scale(p: Any, out: Any, order: int) -> None:
-    """Write the coefficients times the factors of derivatives or integrals."""
-    factors = _factors(p.shape[0], order)
-    np.multiply(p, factors.astype(out.dtype), out)
 
 
 def poly_extend(p: Any, other: Any, out: Any) -> None:

@@ -99,20 +99,19 @@ _MIDDLE: Final = 0.425  # the half width of the middle range
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register them for NumPy."""
-    if xp is np:
-        for name, function in (
-            ("ndtri", ndtri),
-            ("erfinv", erfinv),
-            ("erfcinv", erfcinv),
-            ("ndtri_slope", ndtri_slope),
-            ("erfinv_slope", erfinv_slope),
-            ("erfcinv_slope", erfcinv_slope),
-            ("log_ndtr", log_ndtr),
-            ("log_ndtr_slope", hazard),
-            ("log_ndtr_curvature", curvature),
-        ):
-            register_binder(name, kind, binder(function))
+    """Register them for a namespace with NumPy's protocols."""
+    for name, function in (
+        ("ndtri", ndtri),
+        ("erfinv", erfinv),
+        ("erfcinv", erfcinv),
+        ("ndtri_slope", ndtri_slope),
+        ("erfinv_slope", erfinv_slope),
+        ("erfcinv_slope", erfcinv_slope),
+        ("log_ndtr", log_ndtr),
+        ("log_ndtr_slope", hazard),
+        ("log_ndtr_curvature", curvature),
+    ):
+        register_binder(name, kind, binder(function))
 
 
 def _ratio(top: tuple[float, ...], bottom: tuple[float, ...], r: Any) -> Any:
@@ -152,7 +151,7 @@ def _split(q: Any, tail: Any, middle: Any, outer: Any) -> Any:
     # NaN is in the last range, whose formulas keep it.
     distance = np.abs(q)
     ranges = (
-        (np.nextafter(_MIDDLE, 1.0), lambda _, q, tail: middle(q, tail)),
+        (math.nextafter(_MIDDLE, 1.0), lambda _, q, tail: middle(q, tail)),
         (np.inf, lambda _, q, tail: outer(q, tail)),
     )
     return by_ranges(ranges, distance, q, tail)
@@ -263,6 +262,16 @@ def bell(x: Any) -> Any:
 def _above(z: Any) -> Any:
     """Return the probability above `z`, not negative."""
     return bell(z) * mills(z) / _SQRT_2PI
+
+
+def probability(x: Any) -> Any:
+    """Return the probability below `x`."""
+    if type(x) is np.ndarray:
+        out = np.empty_like(x)
+        _erf.norm_cdf(x, out)
+        return out
+    tail = _above(np.abs(x))
+    return np.where(x < 0.0, tail, 1.0 - tail)
 
 
 def log_ndtr(x: Any) -> Any:

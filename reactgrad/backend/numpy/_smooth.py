@@ -22,13 +22,13 @@ _TERMS: Final = 18  # of the series of sinc for |x| < 1: the rest is below 1e-20
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register them for NumPy."""
-    if xp is np:
-        register_binder("sinc", kind, short_binder(sinc))
-        register_binder("logit", kind, binder(logit))
-        register_binder("xlogy", kind, binder(xlogy))
-        register_binder("xlog1py", kind, binder(xlog1py))
-        register_binder("rsqrt", kind, _bind_rsqrt)
+    """Register them for a namespace with NumPy's protocols."""
+    register_binder("sinc", kind, short_binder(sinc))
+    register_binder("logit", kind, binder(logit))
+    register_binder("xlogy", kind, binder(xlogy))
+    register_binder("xlog1py", kind, binder(xlog1py))
+    bind_rsqrt = _bind_rsqrt if xp is np else short_binder(lambda x: 1.0 / np.sqrt(x))
+    register_binder("rsqrt", kind, bind_rsqrt)
 
 
 def _bind_rsqrt(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> InTurn:

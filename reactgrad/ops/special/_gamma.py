@@ -18,7 +18,8 @@ def _polygamma_rule(g: Any, ans: Any, x: Any, n: int) -> Any:
 
 
 def _density(g: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
-    logarithm = apply(XLOGY, (a - 1.0, x)) + apply(XLOG1PY, (b - 1.0, negative(x)))
+    first, second = (one if one._literal() is None else one._literal() for one in (a, b))
+    logarithm = apply(XLOGY, (first - 1.0, x)) + apply(XLOG1PY, (second - 1.0, negative(x)))
     return times(g, exp(logarithm - betaln(a, b)))
 
 

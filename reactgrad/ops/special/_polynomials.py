@@ -404,16 +404,18 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     array([3., 2., 5.])
     """
     order = _order("polyint", m)
-    p, constants = _coefficients(p, np.zeros(order) if k is None else k)
+    p, *given = _coefficients(p) if k is None else _coefficients(p, k)
     if not order:
         return p
     p = _widened(p, np.float64)  # NumPy's dtypes: factors are arrays of integers
+    graph, device = p._graph, p.device
+    constants = given[0] if given else graph.const(np.zeros(order), device=device)
     if constants.shape == (1,) and order > 1:
         constants = constants[np.zeros(order, int)]
     if constants.shape != (order,):
         raise ShapeError(f"polyint(m={order}): {order} constants or one, not {constants.shape[0]}.")
     # The first constant is integrated again by all later integrals.
-    factorials = np.cumprod([1.0, *range(1, order)])[::-1]
+    factorials = graph.const(np.cumprod([1.0, *range(1, order)])[::-1], device=device)
     return concatenate([apply(POLY_SCALE, (p,), (-order,)), constants / factorials])
 
 
