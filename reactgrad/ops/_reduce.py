@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.backend import Spec, has_kernel, spec
-from reactgrad.nodes._handle import apply
+from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import ELEMENTWISE, equal, maximum, minimum
@@ -121,9 +121,25 @@ MIN  = Op("min",  reduction("min",  lambda dtype: dtype,  identity=False), (_ext
 # fmt: on
 
 
-def attrs_of(axis: Any, keepdims: Any) -> Attrs:
-    """Return the attributes of a reduction."""
-    return (axis_of(axis), keepdims if type(keepdims) is bool else _truth(keepdims))
+def attrs_of(axis: Any, keepdims: Any, x: Any = None) -> Attrs:
+    """Return the attributes of a reduction.
+
+    Parameters
+    ----------
+    x
+        What is reduced: of a number the first and the last axis are none, as in NumPy.
+    """
+    axis = axis_of(axis)
+    if (axis == 0 or axis == -1) and _is_number(x):
+        axis = None
+    return (axis, keepdims if type(keepdims) is bool else _truth(keepdims))
+
+
+def _is_number(x: Any) -> bool:
+    if isinstance(x, Handle):
+        found = x._graph._host.specs[x._slot]
+        return found is not None and not found.shape
+    return isinstance(x, int | float | complex) or getattr(x, "shape", None) == ()
 
 
 def _truth(keepdims: Any) -> bool:
@@ -181,7 +197,7 @@ def extremum_from(
         Returns the extremum of two values.
     """
     if initial is None and where is True:
-        return apply(op, (x,), attrs_of(axis, keepdims))
+        return apply(op, (x,), attrs_of(axis, keepdims, x))
     if initial is None:
         raise ShapeError(
             f"{op.name} with where= needs initial=, its value where no element is chosen, as "
@@ -191,7 +207,7 @@ def extremum_from(
     start = in_dtype(node(initial, x), x.dtype)
     if where is not True:
         x = choose(where, x, start)
-    attrs = attrs_of(axis, keepdims)
+    attrs = attrs_of(axis, keepdims, x)
     axes = normal_axes(op.name, attrs[0], x.ndim)
     if 0 in [x.shape[i] for i in axes]:  # the sum of no elements has the right shape
         return in_dtype(choose(True, start, apply(SUM, (x,), attrs)), x.dtype)
@@ -247,11 +263,11 @@ def sum(
     if unknown:
         raise unknown_keyword("rg.sum", unknown, ("axis", "keepdims", "dtype", "initial", "where"))
     if dtype is None and initial is None and where is True:
-        return apply(SUM, (x,), attrs_of(axis, keepdims))
+        return apply(SUM, (x,), attrs_of(axis, keepdims, x))
     x = in_dtype(node(x, where, initial), dtype)
     if where is not True:
         x = choose(where, x, 0)
-    y = in_dtype(apply(SUM, (x,), attrs_of(axis, keepdims)), dtype)
+    y = in_dtype(apply(SUM, (x,), attrs_of(axis, keepdims, x)), dtype)
     return y if initial is None else y + started(y, initial)
 
 
@@ -304,7 +320,7 @@ def mean(
         x = in_dtype(node(x, where), dtype)
     if where is not True:
         return in_dtype(_mean_where(node(x, where), axis, keepdims, where), dtype)
-    return in_dtype(apply(MEAN, (x,), attrs_of(axis, keepdims)), dtype)
+    return in_dtype(apply(MEAN, (x,), attrs_of(axis, keepdims, x)), dtype)
 
 
 def max(
@@ -356,7 +372,7 @@ def max(
     if unknown:
         raise unknown_keyword("rg.max", unknown, ("axis", "keepdims", "initial", "where"))
     if initial is None and where is True:
-        return apply(MAX, (x,), attrs_of(axis, keepdims))
+        return apply(MAX, (x,), attrs_of(axis, keepdims, x))
     return extremum_from(MAX, maximum, x, axis, keepdims, initial, where)
 
 
@@ -409,7 +425,7 @@ def min(
     if unknown:
         raise unknown_keyword("rg.min", unknown, ("axis", "keepdims", "initial", "where"))
     if initial is None and where is True:
-        return apply(MIN, (x,), attrs_of(axis, keepdims))
+        return apply(MIN, (x,), attrs_of(axis, keepdims, x))
     return extremum_from(MIN, minimum, x, axis, keepdims, initial, where)
 
 

@@ -16,7 +16,17 @@ from reactgrad.ops._complex import conj, real
 from reactgrad.ops._elementwise import equal, maximum, sqrt, square
 from reactgrad.ops._layout import known_shape
 from reactgrad.ops._operand import in_dtype, node, stretched
-from reactgrad.ops._reduce import Axis, attrs_of, counting, max, mean, min, put_back, reduction, sum
+from reactgrad.ops._reduce import (
+    Axis,
+    attrs_of,
+    counting,
+    max,
+    mean,
+    min,
+    put_back,
+    reduction,
+    sum,
+)
 from reactgrad.ops._shapes import normal_axes, size_of
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._on_host import on_host
@@ -169,7 +179,7 @@ def _deviation(
     correction: Any,
 ) -> Any:
     fixed = correction_of(op.name, ddof, correction)
-    axis, keepdims = attrs_of(axis, keepdims)
+    axis, keepdims = attrs_of(axis, keepdims, a)
     if where is True and average is None:
         if dtype is not None:
             a = in_dtype(node(a), dtype)

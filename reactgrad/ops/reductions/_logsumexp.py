@@ -78,7 +78,7 @@ def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.item()
     1000.6931471805599
     """
-    return apply(LOGSUMEXP, (a,), attrs_of(axis, keepdims))
+    return apply(LOGSUMEXP, (a,), attrs_of(axis, keepdims, a))
 
 
 def _infer_running(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

@@ -201,7 +201,7 @@ def nanmean(
         return mean(a, axis, keepdims=keepdims, dtype=dtype, where=where)
     if where is not True:
         return mean(a, axis, keepdims=keepdims, where=_numbers(a, where))
-    return in_dtype(_mean(a, *attrs_of(axis, keepdims)), a.dtype)
+    return in_dtype(_mean(a, *attrs_of(axis, keepdims, a)), a.dtype)
 
 
 def _mean(a: Any, axis: Axis, keepdims: bool) -> Any:
@@ -225,7 +225,7 @@ def _deviation(
     where, average, correction = options
     fixed = correction_of(op.name, ddof, correction)
     a = in_dtype(node(a, where, average), dtype)
-    axis, keepdims = attrs_of(axis, keepdims)
+    axis, keepdims = attrs_of(axis, keepdims, a)
     if where is True and average is None and a.dtype.kind in "fc":
         return in_dtype(apply(op, (a,), (axis, keepdims, fixed)), dtype)
     mask = stretched(_numbers(a, where), a)

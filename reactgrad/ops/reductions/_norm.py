@@ -16,7 +16,16 @@ from reactgrad.ops._complex import conj, real
 from reactgrad.ops._elementwise import absolute, equal, power, sign
 from reactgrad.ops._layout import expand_dims, transpose
 from reactgrad.ops._operand import in_dtype, node
-from reactgrad.ops._reduce import Axis, attrs_of, counting, max, min, put_back, reduction, sum
+from reactgrad.ops._reduce import (
+    Axis,
+    attrs_of,
+    counting,
+    max,
+    min,
+    put_back,
+    reduction,
+    sum,
+)
 from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops._where import where
 from reactgrad.ops.reductions._deviation import real_dtype
@@ -65,6 +74,12 @@ def _jvp(t: Any, ans: Any, x: Any, order: float, axis: Axis, keepdims: bool) -> 
 NORM = Op("norm", _infer, (_rule,), (_jvp,), loop_dtypes=own_dtypes)
 
 
+def _largest(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Return the largest of sizes; 0 if there are none."""
+    none = 0 in [x.shape[i] for i in normal_axes("norm", axis, x.ndim)]
+    return max(x, axis, keepdims=keepdims, initial=0.0 if none else None)
+
+
 def of_vectors(x: Any, order: Any, axis: Axis, keepdims: bool) -> Any:
     if order is None:
         order = 2
@@ -74,7 +89,7 @@ def of_vectors(x: Any, order: Any, axis: Axis, keepdims: bool) -> Any:
             "number for vectors."
         )
     if order == math.inf:
-        return max(absolute(x), axis, keepdims=keepdims)
+        return _largest(absolute(x), axis, keepdims)
     if order == -math.inf:
         return min(absolute(x), axis, keepdims=keepdims)
     if order == 0:
@@ -93,13 +108,15 @@ def of_matrices(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> An
         if order == "nuc":
             found = sum(values, -1)
         else:
-            found = max(values, -1) if order == 2 else min(values, -1)
+            found = _largest(values, -1, False) if order == 2 else min(values, -1)
         return expand_dims(found, tuple(sorted(axes))) if keepdims else found
     if order in (1, -1, math.inf, -math.inf):
         first, second = (rows, columns) if order in (1, -1) else (columns, rows)
         sums = sum(absolute(x), first, keepdims=True)
-        extremum = max if order > 0 else min
-        found = extremum(sums, second, keepdims=True)
+        if order > 0:
+            found = _largest(sums, second, True)
+        else:
+            found = min(sums, second, keepdims=True)
         return (
             found
             if keepdims
@@ -159,7 +176,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     x = node(x)
     if x.dtype.kind not in "fc":
         x = in_dtype(x, float)
-    axis, keepdims = attrs_of(axis, keepdims)
+    axis, keepdims = attrs_of(axis, keepdims, x)
     if axis is None:
         if ord is None:
             return apply(NORM, (x,), (2.0, None, keepdims))

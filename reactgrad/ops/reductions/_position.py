@@ -43,7 +43,7 @@ def _op(name: str) -> Op:
 
 
 def _apply(op: Op, a: Any, axis: Any, keepdims: bool) -> Any:
-    return apply(op, (node(a),), attrs_of(axis, keepdims))
+    return apply(op, (node(a),), attrs_of(axis, keepdims, a))
 
 
 _ARGMAX, _ARGMIN, _NANARGMAX, _NANARGMIN = map(_op, ("argmax", "argmin", "nanargmax", "nanargmin"))

@@ -99,5 +99,5 @@ def prod(
     a = in_dtype(node(a, where, initial), dtype)
     if where is not True:
         a = choose(where, a, 1)
-    y = in_dtype(apply(PROD, (a,), attrs_of(axis, keepdims)), dtype)
+    y = in_dtype(apply(PROD, (a,), attrs_of(axis, keepdims, a)), dtype)
     return y if initial is None else y * started(y, initial)

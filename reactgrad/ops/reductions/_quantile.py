@@ -108,7 +108,7 @@ def _quantile(
                 f"{name}: weights= goes with method='inverted_cdf' only, and not with {method!r}."
             )
         operands.append(node(weights, a))
-    axis, keepdims = attrs_of(axis, keepdims)
+    axis, keepdims = attrs_of(axis, keepdims, a)
     return apply(QUANTILE, operands, (name, axis, method, keepdims, weak))
 
 

@@ -207,3 +207,50 @@ def test_jacobians_have_the_columns_of_gradients(f: Any) -> None:
         np.testing.assert_allclose(
             second[at], 0 if row is None else row.value, rtol=1e-12, atol=1e-14
         )
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i8"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "all",
+        "any",
+        "argmax",
+        "count_nonzero",
+        "ptp",
+        "nansum",
+        "nanmax",
+        "nanmean",
+        "nanvar",
+    ],
+)
+def test_an_axis_of_a_number(name: str, dtype: str) -> None:
+    a = np.array(3, dtype)
+    if dtype == "i8" and name in ("nanmean", "nanvar"):
+        return  # NumPy refuses these, and takes floats
+    for axis in (0, -1):
+        x = rg.Graph().input(a)
+        found, wanted = getattr(rg, name)(x, axis, keepdims=True), getattr(np, name)(a, axis=axis)
+        assert found.dtype == wanted.dtype
+        assert found.value == wanted
+        if found.dtype.kind == "f":
+            assert rg.grad(found, x, allow_unused=True).shape == ()
+    with pytest.raises(rg.AxisError):
+        getattr(rg, name)(x, 1)
+
+
+@pytest.mark.parametrize("order", [None, "fro", "nuc", 1, 2, -2, INF, -1])
+def test_norms_of_nothing(order: Any) -> None:
+    for shape in ((0, 0), (0, 3), (3, 0)):
+        a = np.zeros(shape)
+        try:
+            wanted = np.linalg.norm(a, order)
+        except ValueError:
+            with pytest.raises(ValueError, match="length 0"):
+                _ = rg.norm(rg.Graph().input(a), order).value
+        else:
+            assert rg.norm(rg.Graph().input(a), order).value == wanted
