@@ -17,6 +17,7 @@ import numpy as np
 from reactgrad.backend._registry import register_binder
 from reactgrad.backend.numpy._doubles import binder, by_ranges, polynomial
 from reactgrad.backend.numpy._gamma import HALF_LOG_2PI, PSI_SERIES, digamma, gammaln, remainder
+from reactgrad.backend.numpy._smooth import xlog1py, xlogy
 
 _LARGE: Final = 10.0
 _MOST: Final = 20000  # terms of the fraction, enough for a and b to 1e8
@@ -27,6 +28,7 @@ def register(xp: Any, kind: str) -> None:
     register_binder("betaln", kind, binder(betaln))
     register_binder("beta", kind, binder(beta))
     register_binder("digamma_fall", kind, binder(digamma_fall))
+    register_binder("beta_density", kind, binder(density))
     if xp is np:  # elsewhere its loop would wait for the device to say when to end
         register_binder("betainc", kind, binder(betainc))
 
@@ -92,6 +94,11 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     found = np.exp(logarithm - betaln(p, q)) * _fraction(p, q, z) / p
     found = np.where(swapped, 1.0 - found, found)
     return np.where((x < 0.0) | (x > 1.0) | (a <= 0.0) | (b <= 0.0), np.nan, found)
+
+
+def density(a: Any, b: Any, x: Any) -> Any:
+    """Return the density of the beta distribution, the derivative of ``betainc``."""
+    return np.exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
 
 
 def _log_rest(z: Any, rest: Any) -> Any:

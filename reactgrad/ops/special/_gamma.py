@@ -8,19 +8,16 @@ from reactgrad._errors import DTypeError, GradientError
 from reactgrad.backend.numpy import _beta, _gamma
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import times
-from reactgrad.ops._elementwise import exp, negative, public
+from reactgrad.ops._elementwise import log, log1p, negative, public
 from reactgrad.ops.special._form import smooth, with_kernels
-from reactgrad.ops.special._smooth import XLOG1PY, XLOGY
 
 
 def _polygamma_rule(g: Any, ans: Any, x: Any, n: int) -> Any:
     return times(g, polygamma(n + 1, x))
 
 
-def _density(g: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
-    first, second = (one if one._literal() is None else one._literal() for one in (a, b))
-    logarithm = apply(XLOGY, (first - 1.0, x)) + apply(XLOG1PY, (second - 1.0, negative(x)))
-    return times(g, exp(logarithm - betaln(a, b)))
+def _density_by_x(g: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
+    return times(g, ans * ((a - 1.0) / x - (b - 1.0) / (1.0 - x)))
 
 
 def _by_parameter(g: Any, ans: Any, *operands: Any) -> Any:
@@ -47,10 +44,21 @@ DIGAMMA_FALL: Final = smooth(
     lambda g, ans, a, b: times(g, polygamma(1, a) - polygamma(1, a + b)),
     lambda g, ans, a, b: -times(g, polygamma(1, a + b)),
 )
-BETAINC: Final = smooth("betainc", _by_parameter, _by_parameter, _density)
+BETAINC: Final = smooth(
+    "betainc",
+    _by_parameter,
+    _by_parameter,
+    lambda g, ans, a, b, x: times(g, apply(BETA_DENSITY, (a, b, x))),
+)
+BETA_DENSITY: Final = smooth(
+    "beta_density",
+    lambda g, ans, a, b, x: times(g, ans * (log(x) - apply(DIGAMMA_FALL, (a, b)))),
+    lambda g, ans, a, b, x: times(g, ans * (log1p(negative(x)) - apply(DIGAMMA_FALL, (b, a)))),
+    _density_by_x,
+)
 
 with_kernels(_gamma.register, 100.0, GAMMALN, POLYGAMMA)
-with_kernels(_beta.register, 300.0, BETALN, BETA, DIGAMMA_FALL, BETAINC)
+with_kernels(_beta.register, 300.0, BETALN, BETA, DIGAMMA_FALL, BETAINC, BETA_DENSITY)
 
 # fmt: off
 gammaln = public(GAMMALN, 1, "Logarithm of the absolute value of the gamma function, accurate near its zeros at 1 and 2.", "[5.0, 0.5] -> [3.17805383 0.57236494]", __name__)
