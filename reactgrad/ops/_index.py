@@ -132,6 +132,7 @@ def _check_integers(one: Spec) -> None:
 def _rows_shape(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
     """Return the shape of rows taken along an axis."""
     shape, axis = one.shape, index.row
+    assert axis is not None
     ndim, used = len(shape), sum(p is not Ellipsis for p in index.parts)
     if used > ndim:
         raise IndexError(f"too many indices: the value has {ndim} axes, and {used} are indexed")

@@ -8,7 +8,7 @@ import numpy as np
 
 from reactgrad.nodes._handle import Handle, graph_of, stacked
 from reactgrad.ops._astype import astype
-from reactgrad.ops._layout import known_shape, spread_like, spread_to
+from reactgrad.ops._layout import known_shape, reshape, spread_like, spread_to
 
 
 def node(x: Any, *others: Any) -> Any:
@@ -33,3 +33,33 @@ def stretched(x: Any, like: Any) -> Any:
     """Return `x` broadcast to the shape of `like`, some of whose lengths may not be known yet."""
     shape = known_shape(like)
     return spread_like(x, like) if shape is None or None in shape else spread_to(x, shape)
+
+
+def nodes_of(*operands: Any) -> list[Any]:
+    """Return operands as nodes of one graph."""
+    return [node(one, *operands) for one in operands]
+
+
+def given(x: Any) -> Any:
+    """Return an operand as a node or an array; a list that holds nodes becomes one node."""
+    x = stacked(x)
+    return x if isinstance(x, Handle) else np.asarray(x)
+
+
+def with_axis(x: Any) -> Any:
+    """Return a node or an array; one without axes gets an axis of length 1, as in PyTorch."""
+    x = given(x)
+    return x[None] if _shape(x) == () else x
+
+
+def flat(x: Any) -> Any:
+    """Return a node or an array with all its elements in one row."""
+    x = given(x)
+    shape = _shape(x)
+    if shape is not None and len(shape) == 1:
+        return x
+    return reshape(x, -1) if isinstance(x, Handle) else x.reshape(-1)
+
+
+def _shape(x: Any) -> Any:
+    return known_shape(x) if isinstance(x, Handle) else x.shape

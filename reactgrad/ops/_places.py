@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend import along_key, numbers_in
-from reactgrad.nodes._handle import Handle, graph_of, stacked
-from reactgrad.ops._layout import known_shape, reshape
 
 
 class Slot:
@@ -181,32 +179,3 @@ def rows_at(axis: int, mode: str = "raise") -> Index:
 def along(axis: int, short: bool = False) -> Index:
     """Return the index of elements along an axis whose numbers an operand holds, see ``Slot``."""
     return Index((Slot(1, "raise", axis, short),))
-
-
-def given(x: Any) -> Any:
-    """Return an operand as a node or an array; a list that holds nodes becomes one node."""
-    x = stacked(x)
-    return x if isinstance(x, Handle) else np.asarray(x)
-
-
-def with_axis(x: Any) -> Any:
-    """Return a node or an array; one without axes gets an axis of length 1, as in PyTorch."""
-    x = given(x)
-    shape = known_shape(x) if isinstance(x, Handle) else x.shape
-    return x[None] if shape == () else x
-
-
-def flat(x: Any) -> Any:
-    """Return a node or an array with all its elements in one row."""
-    x = given(x)
-    shape = known_shape(x) if isinstance(x, Handle) else x.shape
-    if shape is not None and len(shape) == 1:
-        return x
-    return reshape(x, -1) if isinstance(x, Handle) else x.reshape(-1)
-
-
-def nodes_of(*operands: Any) -> list[Any]:
-    """Return operands of several ops as nodes of one graph; those that are none become constants of it."""
-    many = [one if isinstance(one, int | float | complex) else given(one) for one in operands]
-    graph = graph_of(many)
-    return [one if isinstance(one, Handle) else graph.const(one) for one in many]

@@ -39,7 +39,7 @@ def bind_gather(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call
             numbers, mode = index.numbers(indices)
             return partial(_take, x, numbers, index.row % x.ndim, mode, out)
         if index.along is not None:
-            at = positions(x.shape, index, indices)
+            at: Any = positions(x.shape, index, indices)
             return partial(_take_flat, x.reshape(-1), at, out.reshape(-1))
     return partial(_gather, x, indices, out, index)
 
@@ -189,20 +189,18 @@ def bind_rows(
     }
     if wide is None or len(axes) != 1 or None in axes or not out.size:
         return None
-    (axis,) = axes
+    axis: int = axes.pop()  # type: ignore[assignment]
     if sum(x.size for x, _, _ in terms) * 4 > out.size:
         return None
-    before, length, behind = prod(out.shape[:axis]), out.shape[axis], prod(out.shape[axis + 1 :])  # type: ignore[index]
+    before, length, behind = prod(out.shape[:axis]), out.shape[axis], prod(out.shape[axis + 1 :])
     result = out.reshape(before, length, behind)
+
+    def in_range(numbers: Array, mode: str) -> Array:
+        return numbers_in(numbers, mode, out.shape, axis).reshape(-1)
 
     def add() -> None:
         out.fill(0)
-        numbers = np.concatenate(
-            [
-                numbers_in(*index.numbers(indices), out.shape, axis).reshape(-1)
-                for _, index, indices in terms
-            ]  # type: ignore[arg-type]
-        )
+        numbers = np.concatenate([in_range(*index.numbers(indices)) for _, index, indices in terms])
         if not numbers.size:
             return
         rows, place = np.unique(

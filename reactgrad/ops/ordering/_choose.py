@@ -14,7 +14,7 @@ from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
 from reactgrad.ops._clip import clip
 from reactgrad.ops._elementwise import equal, logical_not, logical_or, remainder
-from reactgrad.ops._places import given, nodes_of
+from reactgrad.ops._operand import given, nodes_of
 from reactgrad.ops._shapes import broadcast, common_device, promote
 from reactgrad.ops._split import unbind
 from reactgrad.ops._where import where
@@ -203,7 +203,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def _conditions(x: Any, condlist: Any) -> list[Any]:
     """Return the conditions of ``piecewise`` as a list of masks in the shape of `x`."""
     if isinstance(condlist, Handle):
-        return [*unbind(condlist)] if condlist.ndim > x.ndim else [condlist]
+        several = condlist.ndim > x.ndim  # type: ignore[attr-defined]
+        return [*unbind(condlist)] if several else [condlist]
     if isinstance(condlist, list | tuple) and holds_handles(condlist):
         one = len(condlist) != 0 and all(np.ndim(c) == 0 for c in condlist) and x.ndim != 0
         many: Any = [given(condlist)] if one else [given(c) for c in condlist]

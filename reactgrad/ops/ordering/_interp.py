@@ -16,7 +16,8 @@ from reactgrad.ops._elementwise import absolute, greater, less, logical_or, rema
 from reactgrad.ops._index import Placed, accumulate
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import spread
-from reactgrad.ops._places import nodes_of, rows_at
+from reactgrad.ops._operand import nodes_of
+from reactgrad.ops._places import rows_at
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops._where import where

@@ -15,7 +15,7 @@ from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._layout import known_shape
-from reactgrad.ops._places import flat, given
+from reactgrad.ops._operand import flat, given
 from reactgrad.ops._where import where
 from reactgrad.ops.ordering._take import take
 

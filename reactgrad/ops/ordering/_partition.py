@@ -12,7 +12,8 @@ from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._index import Placed
-from reactgrad.ops._places import along, with_axis
+from reactgrad.ops._operand import with_axis
+from reactgrad.ops._places import along
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.ordering._sort import INTP, argsort, flat_or_axis
 from reactgrad.ops.ordering._take import take_along_axis
@@ -53,7 +54,7 @@ ARGPARTITION = Op("argpartition", _infer_argpartition, (None,), (None,))
 
 
 def _places(name: str, kth: Any) -> tuple[int, ...]:
-    many = kth if isinstance(kth, Iterable) and not isinstance(kth, Handle) else (kth,)
+    many: Any = kth if isinstance(kth, Iterable) and not isinstance(kth, Handle) else (kth,)
     try:
         return tuple([int(k.__index__()) for k in many])
     except (AttributeError, TypeError):

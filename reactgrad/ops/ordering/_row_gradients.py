@@ -67,6 +67,7 @@ def row_gradient(gradient: Any) -> RowGradient | None:
     for one, index, inside in placed(given, host.attrs[slot][1]):
         if shape is None or index is None or index.row is None or index.row % len(shape) != 0:
             return None
+        found: Any
         found, mode = index.numbers(inside)
         masked = isinstance(found, Handle) and (
             known_shape(found) is None or found.dtype.kind == "b"

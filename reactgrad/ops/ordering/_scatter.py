@@ -10,7 +10,8 @@ from typing import Any
 from reactgrad._errors import DTypeError
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops._layout import known_shape
-from reactgrad.ops._places import along, nodes_of, rows_at, with_axis
+from reactgrad.ops._operand import nodes_of, with_axis
+from reactgrad.ops._places import along, rows_at
 from reactgrad.ops.arrangement._put import put_at
 from reactgrad.ops.ordering._take import checked_axis, numbers_of, one_axis, same_axes
 

@@ -15,7 +15,8 @@ from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import equal, maximum
 from reactgrad.ops._layout import expand_dims
-from reactgrad.ops._places import Index, given, rows_at
+from reactgrad.ops._operand import given
+from reactgrad.ops._places import Index, rows_at
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._take import numbers_of, take
 

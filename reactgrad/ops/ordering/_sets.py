@@ -15,7 +15,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._join import concatenate
-from reactgrad.ops._places import flat
+from reactgrad.ops._operand import flat
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.ordering._take import take
 from reactgrad.ops.ordering._unique import unique

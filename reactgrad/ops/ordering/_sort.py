@@ -14,7 +14,8 @@ from reactgrad.nodes._handle import Handle, apply, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import Placed
-from reactgrad.ops._places import along, flat
+from reactgrad.ops._operand import flat
+from reactgrad.ops._places import along
 from reactgrad.ops._shapes import common_device, normal_axis, shapes_text
 from reactgrad.ops._split import unbind
 from reactgrad.ops.ordering._take import take_along_axis
@@ -238,7 +239,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     array([2, 1, 0])
     """
     if isinstance(keys, Handle):
-        keys = unbind(keys) if keys.ndim > 1 else (keys[None],)
+        keys = unbind(keys) if keys.ndim > 1 else (keys[None],)  # type: ignore[attr-defined,index]
     keys = [
         stacked(one) if isinstance(one, list | tuple) and holds_handles(one) else one
         for one in keys

@@ -16,7 +16,8 @@ from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import GATHER
 from reactgrad.ops._layout import known_shape
-from reactgrad.ops._places import along, flat, given, rows_at, with_axis
+from reactgrad.ops._operand import flat, given, with_axis
+from reactgrad.ops._places import along, rows_at
 from reactgrad.ops._shapes import normal_axis
 
 MODES = ("raise", "wrap", "clip")

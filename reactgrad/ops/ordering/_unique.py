@@ -19,7 +19,8 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._index import Placed, accumulate
 from reactgrad.ops._layout import like_shape, reshape, spread
-from reactgrad.ops._places import nodes_of, rows_at
+from reactgrad.ops._operand import nodes_of
+from reactgrad.ops._places import rows_at
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.ordering._take import take
 
