@@ -70,7 +70,7 @@ def row_gradient(gradient: Any) -> RowGradient | None:
         found: Any
         found, mode = index.numbers(inside)
         masked = isinstance(found, Handle) and (
-            known_shape(found) is None or found.dtype.kind == "b"
+            known_shape(found) is None or found.dtype.kind == "b"  # type: ignore[attr-defined]
         )
         if mode != "raise" or masked:
             return None
