@@ -194,6 +194,33 @@ if typing.TYPE_CHECKING:
     from reactgrad.functions._lift import lift as lift
     from reactgrad.functions._switch import switch as switch
     from reactgrad.graph._files import from_networkx as from_networkx
+    from reactgrad.graph._standard import asarray as asarray
+    from reactgrad.graph._standard import bool as bool
+    from reactgrad.graph._standard import broadcast_shapes as broadcast_shapes
+    from reactgrad.graph._standard import can_cast as can_cast
+    from reactgrad.graph._standard import complex64 as complex64
+    from reactgrad.graph._standard import complex128 as complex128
+    from reactgrad.graph._standard import e as e
+    from reactgrad.graph._standard import finfo as finfo
+    from reactgrad.graph._standard import float16 as float16
+    from reactgrad.graph._standard import float32 as float32
+    from reactgrad.graph._standard import float64 as float64
+    from reactgrad.graph._standard import from_dlpack as from_dlpack
+    from reactgrad.graph._standard import iinfo as iinfo
+    from reactgrad.graph._standard import inf as inf
+    from reactgrad.graph._standard import int8 as int8
+    from reactgrad.graph._standard import int16 as int16
+    from reactgrad.graph._standard import int32 as int32
+    from reactgrad.graph._standard import int64 as int64
+    from reactgrad.graph._standard import isdtype as isdtype
+    from reactgrad.graph._standard import nan as nan
+    from reactgrad.graph._standard import newaxis as newaxis
+    from reactgrad.graph._standard import pi as pi
+    from reactgrad.graph._standard import result_type as result_type
+    from reactgrad.graph._standard import uint8 as uint8
+    from reactgrad.graph._standard import uint16 as uint16
+    from reactgrad.graph._standard import uint32 as uint32
+    from reactgrad.graph._standard import uint64 as uint64
     from reactgrad.io._networkx import to_networkx as to_networkx
     from reactgrad.ops.arrangement import *
     from reactgrad.ops.factories import *
@@ -218,8 +245,46 @@ if typing.TYPE_CHECKING:
     from reactgrad.transforms._transforms import value_and_grad as value_and_grad
     from reactgrad.transforms._transforms import vjp as vjp
 
+# Names of the array API standard that are no ops.
+_STANDARD = (
+    *(
+        "asarray",
+        "broadcast_shapes",
+        "can_cast",
+        "finfo",
+        "from_dlpack",
+        "iinfo",
+        "isdtype",
+        "result_type",
+    ),
+    *(
+        "__array_namespace_info__",
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+    ),
+    *(
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "e",
+        "pi",
+        "inf",
+        "nan",
+        "newaxis",
+    ),
+)
 _LATER = {
     **_PLACES,
+    **dict.fromkeys(_STANDARD, "graph._standard"),
     "autocast": "flow._autocast",
     "detect_anomaly": "explain._anomaly",
     "alpha_dropout": "random._dropout",
@@ -260,6 +325,7 @@ _LATER = {
 
 abs = absolute  # NumPy has both names
 conjugate = conj
+__array_api_version__ = "2024.12"
 __version__ = "0.1.0"
 
 # Tracebacks name what users can import.

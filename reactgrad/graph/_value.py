@@ -297,6 +297,16 @@ class Value(ArrayMethods, Handle, Generic[V]):
         """
         return ops.to(self, *targets, dtype=dtype, device=device)
 
+    def to_device(self, device: str, /, *, stream: None = None) -> Any:
+        """Return the value on another device, as the array API standard calls ``to``."""
+        return ops.to(self, device=device)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """Return ``reactgrad``, which has the functions of the array API standard."""
+        from reactgrad.graph._standard import namespace_of
+
+        return namespace_of(api_version)
+
     @property
     def graph(self) -> Any:
         """The graph that the node belongs to."""
@@ -454,9 +464,9 @@ class Value(ArrayMethods, Handle, Generic[V]):
         """Return the value without axes of length 1; see ``rg.squeeze``."""
         return ops.squeeze(self, axis)
 
-    def astype(self, dtype: Any) -> Any:
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
         """Return the value converted to another dtype; see ``rg.astype``."""
-        return ops.astype(self, dtype)
+        return ops.astype(self, dtype, copy=copy)
 
     def sum(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> Any:
         """Return the sum over axes; see ``rg.sum``."""

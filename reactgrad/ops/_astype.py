@@ -8,7 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, read_dtype, spec
-from reactgrad.nodes._handle import apply
+from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
 
 
@@ -37,7 +37,7 @@ ASTYPE = Op(
 )
 
 
-def astype(x: Any, dtype: Any, /) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Any:
     """Return `x` converted to another dtype.
 
     Parameters
@@ -46,6 +46,11 @@ def astype(x: Any, dtype: Any, /) -> Any:
         Any shape and dtype.
     dtype : dtype_like
         A boolean, integer, float or complex dtype.
+    copy : bool
+        False to return a Var of this dtype itself. Values are never written in place, so nothing else
+        depends on it.
+    device : str, optional
+        The device of the result; by default that of `x`.
 
     Returns
     -------
@@ -65,4 +70,15 @@ def astype(x: Any, dtype: Any, /) -> Any:
     >>> y.value
     array([1., 2.], dtype=float32)
     """
-    return apply(ASTYPE, (x,), (read_dtype("astype", dtype),))
+    wanted = read_dtype("astype", dtype)
+    if not copy and isinstance(x, Handle) and (_dtype_of(x) == wanted):
+        found: Any = x
+    else:
+        found = apply(ASTYPE, (x,), (wanted,))
+    return found if device is None else found.to(device=device)
+
+
+def _dtype_of(x: Handle) -> Any:
+    """Return the dtype of a node that holds an array, as far as it is known."""
+    found = x._graph._host.specs[x._slot]
+    return None if found is None or found.weak is not None else found.dtype

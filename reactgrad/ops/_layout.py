@@ -128,7 +128,9 @@ RESHAPE = Op(
 )
 
 
-def reshape(x: Any, /, shape: int | tuple[int, ...], order: str = "C") -> Any:
+def reshape(
+    x: Any, /, shape: int | tuple[int, ...], order: str = "C", *, copy: bool | None = None
+) -> Any:
     """Return the elements of `x` in another shape.
 
     Parameters
@@ -139,6 +141,8 @@ def reshape(x: Any, /, shape: int | tuple[int, ...], order: str = "C") -> Any:
         With as many elements as `x`; one length may be -1 and follows from the others.
     order : str
         ``"C"``: elements are read and placed with the last axis running fastest; ``"F"``: the first one.
+    copy : bool, optional
+        Without a meaning here: values are never written in place.
 
     Returns
     -------
