@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, in_blocks, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _comparisons
 from reactgrad.nodes._handle import apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
@@ -17,7 +18,8 @@ from reactgrad.ops._layout import alias
 from reactgrad.ops._shapes import broadcast, common_device, operand_types, resolve
 from reactgrad.ops.special._pairs import shared
 
-add_kernels(_comparisons.register)
+_NAMES = ("isclose", "allclose", "array_equal", "array_equiv")
+add_kernels(_comparisons.register, on_host(_NAMES))
 
 _BOOL = np.dtype(np.bool_)
 

@@ -115,7 +115,10 @@ def polyval(p: Any, x: Any) -> Any:
     >>> y.value
     array([2., 7.])
     """
-    p, x = together(p, np.asarray(x) if isinstance(x, int | float | complex) else x)
+    p, x = together(p, x)
+    number = x._literal()
+    if number is not None:  # NumPy takes it as an array, so that float32 coefficients give float64
+        x = p._graph.const(np.asarray(number), device=p.device)
     if p.ndim == 1:
         return apply(POLYVAL, (p, x))
     first, *rest = unbind(p)

@@ -8,13 +8,14 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, in_blocks, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _rounding
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import isfinite
 from reactgrad.ops._where import where
 
-add_kernels(_rounding.register)
+add_kernels(_rounding.register, on_host(("round", "nan_to_num")))
 
 
 def _infer_round(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

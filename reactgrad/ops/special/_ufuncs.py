@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad.backend import add_kernels, in_blocks
+from reactgrad.backend.array_api._ufuncs import standard
 from reactgrad.backend.numpy import _ufuncs
 from reactgrad.nodes._op import Op, Vjp
 from reactgrad.ops._chain import over, times
@@ -30,7 +31,7 @@ from reactgrad.ops._elementwise import (
 from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
 from reactgrad.ops._where import where
 
-add_kernels(_ufuncs.register)
+add_kernels(_ufuncs.register, standard)
 
 LN_2: Final = math.log(2.0)
 
