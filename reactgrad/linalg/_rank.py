@@ -187,7 +187,7 @@ def cond(x: Any, p: Any = None) -> Any:
     np.float64(2.0)
     """
     x = node(x)
-    if 0 in x.shape:
+    if 0 in x.shape[-2:]:
         raise MatrixShapeError(f"cond of shape {x.shape}: it is not defined without elements.")
     if p is None or p in (2, -2):
         s = svdvals(x)
