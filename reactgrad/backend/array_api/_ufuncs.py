@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.array_api._on_host import on_host
-from reactgrad.backend.numpy._ufuncs import UFUNCS
 
 # By NumPy's name: the standard's name. Operands are converted to the dtype of the result.
 _NAMES: Final = {
@@ -27,20 +26,20 @@ _NAMES: Final = {
 }
 # Questions about floats; integers are not infinite.
 _QUESTIONS: Final = {"isinf": "isinf"}
-_ON_HOST: Final = (
-    *(name for name in UFUNCS if name not in _NAMES and name not in _QUESTIONS),
-    *("modf_fraction", "modf_whole", "frexp_mantissa", "frexp_exponent"),
-)
 
 
-def standard(device: Any) -> None:
-    """Register these kernels for a device."""
-    xp = device.xp
-    on_host(_ON_HOST)(device)
-    for name, other in _NAMES.items():
-        register_kernel(name, device.kind, _converted(xp, getattr(xp, other)))
-    for name, other in _QUESTIONS.items():
-        register_kernel(name, device.kind, _question(getattr(xp, other)))
+def standard(names: Iterable[str]) -> Callable[[Any], None]:
+    """Return the call that registers the kernels of these ops for a device."""
+    hosts = on_host([name for name in names if name not in _NAMES and name not in _QUESTIONS])
+
+    def register(device: Any) -> None:
+        hosts(device)
+        for name, other in _NAMES.items():
+            register_kernel(name, device.kind, _converted(device.xp, getattr(device.xp, other)))
+        for name, other in _QUESTIONS.items():
+            register_kernel(name, device.kind, _question(getattr(device.xp, other)))
+
+    return register
 
 
 def _converted(xp: Any, function: Callable[..., Any]) -> Callable[..., None]:

@@ -14,6 +14,13 @@ UFUNCS = (
     *("nextafter", "positive", "rint", "signbit", "spacing", "trunc", "bitwise_and", "bitwise_or"),
     *("bitwise_xor", "left_shift", "right_shift", "bitwise_count"),
 )  # fmt: skip
+# Ops of one of the two results of a ufunc: the ufunc, and which result.
+PARTS = {
+    "modf_fraction": ("modf", 0),
+    "modf_whole": ("modf", 1),
+    "frexp_mantissa": ("frexp", 0),
+    "frexp_exponent": ("frexp", 1),
+}
 
 
 def register(xp: Any, kind: str) -> None:
@@ -41,10 +48,5 @@ def register(xp: Any, kind: str) -> None:
             register_binder(name, kind, bind_by_keyword(name))
         else:
             register_kernel(name, kind, getattr(xp, name))
-    for name, ufunc, part in (
-        ("modf_fraction", xp.modf, 0),
-        ("modf_whole", xp.modf, 1),
-        ("frexp_mantissa", xp.frexp, 0),
-        ("frexp_exponent", xp.frexp, 1),
-    ):
-        register_binder(name, kind, bind_part(ufunc, part))
+    for name, (ufunc, part) in PARTS.items():
+        register_binder(name, kind, bind_part(getattr(xp, ufunc), part))

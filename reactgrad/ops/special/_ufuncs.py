@@ -31,7 +31,7 @@ from reactgrad.ops._elementwise import (
 from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
 from reactgrad.ops._where import where
 
-add_kernels(_ufuncs.register, standard)
+add_kernels(_ufuncs.register, standard((*_ufuncs.UFUNCS, *_ufuncs.PARTS)))
 
 LN_2: Final = math.log(2.0)
 
