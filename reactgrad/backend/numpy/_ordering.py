@@ -78,7 +78,11 @@ def register(xp: Any, kind: str) -> None:
 
     def searchsorted(*operands: Any) -> None:
         a, v, *sorter, out, side = operands
-        out[...] = xp.searchsorted(a, v, side, *sorter)
+        if a.ndim == 1:
+            out[...] = xp.searchsorted(a, v, side, *sorter)
+            return
+        for place in np.ndindex(a.shape[:-1]):
+            out[place] = xp.searchsorted(a[place], v[place], side, *[one[place] for one in sorter])
 
     def digitize(x: Any, bins: Any, out: Any, right: bool) -> None:
         out[...] = xp.digitize(x, bins, right)

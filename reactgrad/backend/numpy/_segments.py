@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._parts import numbers_check
-from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend._registry import Direct, register_binder
 from reactgrad.backend.numpy._scatter import adder, bind_rows, positions
 from reactgrad.backend.numpy._sums import WIDER
 
@@ -22,11 +22,37 @@ def register(xp: Any, kind: str) -> None:
 
     Elsewhere than on the host numbers are not checked: an error would have to wait for it.
     """
+    for name, bind in _binders(xp).items():
+        register_binder(name, kind, _as_many(xp, bind, name == "segment_sum"))
+
+
+def _as_many(xp: Any, bind: Callable[..., Call], adds: bool) -> Callable[..., Call]:
+    """Return a binder that counts the segments itself where nobody has."""
+
+    def counted(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        if out is not None:
+            return bind(inputs, out, attrs)
+
+        def segments() -> Any:
+            data, numbers = inputs
+            many = int(xp.max(numbers).item()) + 1 if numbers.size else 0
+            dtype = np.add.reduce(np.zeros(0, data.dtype)).dtype if adds else data.dtype
+            found = xp.empty((max(many, 0), *data.shape[1:]), dtype)
+            bind(inputs, found, attrs)()
+            return found
+
+        return segments
+
+    return counted
+
+
+def _binders(xp: Any) -> dict[str, Callable[..., Call]]:
     if xp is np:
-        register_binder("segment_sum", kind, _bind_sum)
-        register_binder("segment_max", kind, _extremum(np.maximum, _least))
-        register_binder("segment_min", kind, _extremum(np.minimum, _most))
-        return
+        return {
+            "segment_sum": _bind_sum,
+            "segment_max": _extremum(np.maximum, _least),
+            "segment_min": _extremum(np.minimum, _most),
+        }
 
     def total(data: Any, numbers: Any, out: Any, *attrs: Any) -> None:
         out.fill(0)
@@ -45,9 +71,11 @@ def register(xp: Any, kind: str) -> None:
 
         return kernel
 
-    register_kernel("segment_sum", kind, total)
-    register_kernel("segment_max", kind, extremum(xp.maximum, _least))
-    register_kernel("segment_min", kind, extremum(xp.minimum, _most))
+    return {
+        "segment_sum": Direct(total),
+        "segment_max": Direct(extremum(xp.maximum, _least)),
+        "segment_min": Direct(extremum(xp.minimum, _most)),
+    }
 
 
 def _bind_sum(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:

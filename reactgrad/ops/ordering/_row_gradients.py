@@ -16,6 +16,8 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.ops._index import ACCUMULATE
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import ALIAS, known_shape, reshape, reshape_to
+from reactgrad.ops.ordering._segments import segment_sum
+from reactgrad.ops.ordering._unique import unique
 
 
 class RowGradient(NamedTuple):
@@ -25,7 +27,7 @@ class RowGradient(NamedTuple):
     rows: Any
 
 
-def row_gradient(gradient: Any) -> RowGradient | None:
+def row_gradient(gradient: Any, distinct: bool = False) -> RowGradient | None:
     """Return the rows of which a table's gradient is the sum; ``None`` if it is no sum of rows.
 
     Parameters
@@ -33,6 +35,9 @@ def row_gradient(gradient: Any) -> RowGradient | None:
     gradient : Var
         The gradient of a value from which only rows along the first axis were taken, by ``table[indices]`` or
         ``rg.take(table, indices, axis=0)``.
+    distinct : bool
+        Whether each index shall stand once, in ascending order, with the sum of its rows, as an optimiser that keeps
+        something for each row needs it. Their number then shows only when they have been computed.
 
     Returns
     -------
@@ -76,9 +81,11 @@ def row_gradient(gradient: Any) -> RowGradient | None:
             return None
         numbers.append(reshape(found, -1) if isinstance(found, Handle) else np.ravel(found))
         rows.append(reshape_to(one, (-1, *shape[1:])))
-    if len(rows) > 1:
-        return RowGradient(_joined(graph, numbers), concatenate(rows, axis=0))
-    return RowGradient(_joined(graph, numbers), rows[0])
+    indices, values = _joined(graph, numbers), rows[0] if len(rows) == 1 else concatenate(rows, 0)
+    if distinct:
+        indices, which = unique(indices, return_inverse=True)
+        values = segment_sum(values, which)
+    return RowGradient(indices, values)
 
 
 def _joined(graph: Any, numbers: list[Any]) -> Any:

@@ -8,6 +8,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._pick import agree
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.ordering._sort import INTP
 from reactgrad.ops.ordering._take import numbers_of
@@ -19,10 +20,16 @@ def _one_row(name: str, what: str, one: Spec) -> None:
 
 
 def _infer_searchsorted(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    _one_row("searchsorted", "the sorted array", specs[0])
-    for sorter in specs[2:]:
-        _one_row("searchsorted", "the sorter", sorter)
-    return spec(specs[1].shape, INTP, common_device("searchsorted", specs))
+    rows, wanted, *sorters = specs
+    for one in (rows, *sorters):
+        if not one.shape or len(one.shape) not in (1, len(wanted.shape)):
+            raise ShapeError(
+                f"searchsorted: the sorted array and the sorter have one axis, or as many as {wanted!r} has, one row for "
+                f"each of its rows; not {one!r}."
+            )
+        if len(one.shape) > 1 and not agree(one.shape[:-1], wanted.shape[:-1]):
+            raise ShapeError(f"searchsorted: {one!r} has not one row for each row of {wanted!r}.")
+    return spec(wanted.shape, INTP, common_device("searchsorted", specs))
 
 
 def _search_dtypes(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
@@ -49,7 +56,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     Parameters
     ----------
     a : Var or array_like
-        One axis, in ascending order, or in that which `sorter` gives.
+        One axis, in ascending order, or in that which `sorter` gives; or, as in PyTorch, one row for each row along the
+        last axis of `v`.
     v : Var or array_like
         Any shape.
     side : {"left", "right"}
@@ -65,7 +73,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        If `a` has not one axis.
+        If the axes of `a` do not fit.
     DTypeError
         If there is no such side.
 

@@ -23,7 +23,10 @@ from reactgrad.ops.ordering._take import numbers_of, take
 add_kernels(_kernels.register, on_host(_kernels.NAMES))
 
 
-def _segments(name: str, specs: tuple[Spec, ...], count: int) -> tuple[int | None, ...]:
+def _segments(
+    name: str, specs: tuple[Spec, ...], count: int | None
+) -> tuple[int | None, ...] | None:
+    """Return the shape of the result; ``None`` if only the numbers show how many segments there are."""
     data, numbers = specs
     if numbers.dtype.kind not in "iu":
         raise DTypeError(f"{name}: the numbers of segments are integers, not {numbers!r}.")
@@ -35,20 +38,23 @@ def _segments(name: str, specs: tuple[Spec, ...], count: int) -> tuple[int | Non
         raise ShapeError(
             f"{name} of {data!r}: there is one number of a segment for each row, and not {numbers!r}."
         )
-    return (count, *data.shape[1:])
+    return None if count is None else (count, *data.shape[1:])
 
 
-def _infer_sum(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+def _infer_sum(specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
     shape = _segments("segment_sum", specs, attrs[0])
+    if shape is None:
+        return None
     dtype = np.add.reduce(np.zeros(0, specs[0].dtype)).dtype
     return spec(shape, dtype, common_device("segment_sum", specs))
 
 
 def _infer_extremum(name: str) -> Any:
-    def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
         if specs[0].dtype.kind == "c":
             raise DTypeError(f"{name} of {specs[0]!r}: complex numbers have no largest one.")
-        return spec(_segments(name, specs, attrs[0]), specs[0].dtype, common_device(name, specs))
+        shape = _segments(name, specs, attrs[0])
+        return None if shape is None else spec(shape, specs[0].dtype, common_device(name, specs))
 
     return infer
 
@@ -66,7 +72,7 @@ SEGMENT_SUM = Op(
 )
 
 
-def _chosen(dtype: Any, ans: Any, data: Any, numbers: Any, count: int) -> Any:
+def _chosen(dtype: Any, ans: Any, data: Any, numbers: Any, count: int | None) -> Any:
     """Return the derivative of each segment's extremum by each row; ties share it."""
     wide = np.dtype(np.float32) if dtype == np.float16 else dtype  # half floats count up to 2048
     chosen = astype(equal(data, take(ans, numbers, axis=0)), wide)
@@ -78,11 +84,15 @@ def _in(dtype: Any, x: Any) -> Any:
     return x if x.dtype == dtype else astype(x, dtype)
 
 
-def _extremum_rule(g: Any, ans: Any, data: Any, numbers: Any, count: int, index: Index) -> Any:
+def _extremum_rule(
+    g: Any, ans: Any, data: Any, numbers: Any, count: int | None, index: Index
+) -> Any:
     return _in(g.dtype, take(g, numbers, axis=0) * _chosen(g.dtype, ans, data, numbers, count))
 
 
-def _extremum_jvp(t: Any, ans: Any, data: Any, numbers: Any, count: int, index: Index) -> Any:
+def _extremum_jvp(
+    t: Any, ans: Any, data: Any, numbers: Any, count: int | None, index: Index
+) -> Any:
     return _in(t.dtype, _sum(t * _chosen(t.dtype, ans, data, numbers, count), numbers, count))
 
 
@@ -91,22 +101,17 @@ SEGMENT_MAX = Op("segment_max", _infer_extremum("segment_max"), *_EXTREMUM, loop
 SEGMENT_MIN = Op("segment_min", _infer_extremum("segment_min"), *_EXTREMUM, loop_dtypes=_dtypes)
 
 
-def _sum(data: Any, numbers: Any, count: int) -> Any:
+def _sum(data: Any, numbers: Any, count: int | None) -> Any:
     return apply(SEGMENT_SUM, (data, numbers), (count, rows_at(0)))
 
 
 def _operands(
     name: str, data: Any, segment_ids: Any, num_segments: int | None
-) -> tuple[Any, Any, int]:
+) -> tuple[Any, Any, int | None]:
     numbers = numbers_of(name, segment_ids)
-    if num_segments is None:
-        if isinstance(numbers, Handle):
-            raise DTypeError(
-                f"{name}: where the numbers of segments are a Var, num_segments has to be given: the shape of "
-                "the result cannot depend on their values."
-            )
+    if num_segments is None and not isinstance(numbers, Handle):
         num_segments = int(numbers.max()) + 1 if numbers.size else 0
-    return given(data), numbers, int(num_segments)
+    return given(data), numbers, None if num_segments is None else int(num_segments)
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
@@ -119,7 +124,8 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     segment_ids : Var or array_like of int
         The number of each row's segment, from 0, in any order.
     num_segments : int, optional
-        The number of segments; by default one more than the largest number, if they are no Var.
+        The number of segments; by default one more than the largest number. Where that is a Var, it shows only when
+        it has been computed.
 
     Returns
     -------
@@ -154,7 +160,8 @@ def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -
     segment_ids : Var or array_like of int
         The number of each row's segment, from 0, in any order.
     num_segments : int, optional
-        The number of segments; by default one more than the largest number, if they are no Var.
+        The number of segments; by default one more than the largest number. Where that is a Var, it shows only when
+        it has been computed.
 
     Returns
     -------
@@ -206,7 +213,8 @@ def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     segment_ids : Var or array_like of int
         The number of each row's segment, from 0, in any order.
     num_segments : int, optional
-        The number of segments; by default one more than the largest number, if they are no Var.
+        The number of segments; by default one more than the largest number. Where that is a Var, it shows only when
+        it has been computed.
 
     Returns
     -------
@@ -242,7 +250,8 @@ def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     segment_ids : Var or array_like of int
         The number of each row's segment, from 0, in any order.
     num_segments : int, optional
-        The number of segments; by default one more than the largest number, if they are no Var.
+        The number of segments; by default one more than the largest number. Where that is a Var, it shows only when
+        it has been computed.
 
     Returns
     -------

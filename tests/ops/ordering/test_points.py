@@ -160,6 +160,12 @@ def test_the_rows_of_a_gradient_are_read_without_the_table() -> None:
     dense = np.zeros((6, 2))
     np.add.at(dense, indices.value, rows.value)
     np.testing.assert_array_equal(dense, slope.value)
+    distinct = rg.row_gradient(slope, distinct=True)
+    assert distinct.indices.value.tolist() == [0, 1, 3]
+    np.testing.assert_array_equal(distinct.rows.value, slope.value[[0, 1, 3]])
+    words.set([2, 2, 2])
+    assert distinct.indices.value.tolist() == [0, 2]
+    np.testing.assert_array_equal(distinct.rows.value, slope.value[[0, 2]])
     assert rg.row_gradient(rg.grad((table * 2.0).sum(), table)) is None
     assert rg.row_gradient(rg.grad(table[:, [0]].sum(), table)) is None
     assert rg.row_gradient(rg.grad(rg.take(table, [9], 0, "wrap").sum(), table)) is None
@@ -189,14 +195,13 @@ def test_wrong_calls_say_what_to_write() -> None:
         (lambda: rg.take_along_axis(x, np.zeros((5, 1), int), 1), rg.ShapeError, "5 at axis 0 does not fit 2"),
         (lambda: rg.index_select(x, 0, [[0]]), rg.ShapeError, "rg.take takes indices of any shape"),
         (lambda: rg.scatter(x, 0, [[0, 0, 0]], np.zeros((3, 3, 3))), rg.ShapeError, "does not broadcast"),
-        (lambda: rg.segment_sum(x, at), rg.DTypeError, "num_segments has to be given"),
         (lambda: rg.segment_sum(x, [0, 1, 1]), rg.ShapeError, "one number of a segment for each row"),
         (lambda: rg.topk(x, 4), rg.ShapeError, "no 4 elements"),
         (lambda: rg.partition(x, 3), rg.ShapeError, "no place 3"),
         (lambda: rg.partition(x, at), rg.DTypeError, r"rg\.sort\(x\)\[k\]"),
         (lambda: rg.sort(x.sum()), rg.ShapeError, "no axes"),
         (lambda: rg.sort(x, kind="best"), rg.DTypeError, '"stable"'),
-        (lambda: rg.searchsorted(x, 1.0), rg.ShapeError, "one axis"),
+        (lambda: rg.searchsorted(x, 1.0), rg.ShapeError, "have one axis"),
         (lambda: rg.interp(x, [1.0, 2.0], [1.0]), rg.ShapeError, "2 knots and 1 values"),
         (lambda: rg.select([x > 0], []), rg.ShapeError, "one value for each"),
         (lambda: rg.select([x], [x]), rg.DTypeError, "Compare"),
@@ -242,3 +247,27 @@ def test_sets_are_numpys(n: int) -> None:
     for name in ("intersect1d", "setdiff1d", "setxor1d"):
         wanted = getattr(np, name)(one, other, assume_unique=True)
         np.testing.assert_array_equal(getattr(rg, name)(g.input(one), other, True).value, wanted)
+
+
+def test_segments_of_numbers_that_change_are_as_many_as_there_are() -> None:
+    g = rg.Graph()
+    x, numbers = g.param([1.0, 2.0, 4.0]), g.input([0, 1, 0])
+    total, mean, most = (f(x, numbers) for f in (rg.segment_sum, rg.segment_mean, rg.segment_max))
+    slope = rg.grad((total * total).sum(), x)
+    assert (total.value.tolist(), mean.value.tolist()) == ([5.0, 2.0], [2.5, 2.0])
+    assert slope.value.tolist() == [10.0, 4.0, 10.0]
+    numbers.set([2, 2, 0])
+    assert (total.value.tolist(), most.value.tolist()) == ([4.0, 0.0, 3.0], [4.0, -np.inf, 2.0])
+    assert slope.value.tolist() == [6.0, 6.0, 8.0]
+
+
+def test_rows_are_searched_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    rows, wanted = np.sort(rng.normal(size=(2, 3, 5))), rng.normal(size=(2, 3, 4))
+    g = rg.Graph()
+    found = rg.searchsorted(g.input(rows), wanted, "right").value
+    for at in np.ndindex(2, 3):
+        np.testing.assert_array_equal(found[at], np.searchsorted(rows[at], wanted[at], "right"))
+    mixed = rows[..., ::-1]
+    again = rg.searchsorted(mixed, wanted, sorter=rg.argsort(g.input(mixed)))
+    np.testing.assert_array_equal(again.value, rg.searchsorted(rows, wanted).value)
