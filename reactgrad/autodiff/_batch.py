@@ -307,7 +307,7 @@ def _einsum(part: _Part) -> Any:
     values = [
         one if wide is None else wide for one, wide in zip(part.operands, part.wides, strict=True)
     ]
-    return apply(part.op, values, (f"{','.join(inputs)}->{result}{label}", part.attrs[1]))
+    return apply(part.op, values, (f"{','.join(inputs)}->{result}{label}", *part.attrs[1:]))
 
 
 def _diagonal(part: _Part) -> Any:

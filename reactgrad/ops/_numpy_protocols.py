@@ -75,13 +75,17 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     return adapter(*bound.args, **bound.kwargs)
 
 
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 @lru_cache(maxsize=1024)
 def _names(function: Any) -> tuple[str, ...]:
-    """Return the names of the arguments of a function of NumPy; none if it does not tell them."""
+    """Return the names of the arguments by position of a function of NumPy; none if it does not tell them."""
     try:
-        return tuple(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return ()
+    return tuple([one.name for one in parameters if one.kind in _BY_POSITION])
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,9 @@ def register(device: Any) -> None:
     """Register the kernel for a device of the standard."""
     xp, kind = device.xp, device.kind
 
-    def einsum(a: Any, b: Any, out: Any, subscripts: str, conjugated: bool) -> None:
+    def einsum(
+        a: Any, b: Any, out: Any, subscripts: str, conjugated: bool, stretches: bool
+    ) -> None:
         operands, _, result = subscripts.partition("->")
         first, _, second = operands.partition(",")
         batch = [one for one in result if one in first and one in second]

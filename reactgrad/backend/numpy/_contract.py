@@ -168,7 +168,7 @@ def register(xp: Any, kind: str) -> None:
         return summed(groups, out) if groups.vectors else products(groups, out)
 
     def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        (a, b), (subscripts, conjugated) = inputs, attrs
+        (a, b), (subscripts, conjugated, _) = inputs, attrs
         groups = _Groups(a, b, out, subscripts)
         found = of_vectors(groups, out, conjugated)
         if found is not None:

@@ -29,7 +29,7 @@ add_kernels(_contract.register, _standard.register)
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    subscripts, _ = attrs
+    subscripts, _, stretches = attrs
     first, second, result = split(subscripts)
     lengths: dict[str, int | None] = {}
     for i, (term, one) in enumerate(zip((first, second), specs, strict=True)):
@@ -38,10 +38,26 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
                 f"einsum {subscripts!r} of {specs[0]!r} and {specs[1]!r}: operand {i} has "
                 f"{len(one.shape)} axes, and its subscripts {term!r} name {len(term)}."
             )
+    if not stretches:
+        _check_inner(specs, (first, second), result)
+    for term, one in zip((first, second), specs, strict=True):
         for label, n in zip(term, one.shape, strict=True):
             lengths[label] = _joined(subscripts, specs, label, lengths.get(label, 1), n)
     shape = tuple([lengths[label] for label in result])
     return spec(shape, promote(specs), common_device("einsum", specs))
+
+
+def _check_inner(specs: tuple[Spec, ...], terms: tuple[str, str], result: str) -> None:
+    left, right = (
+        dict(zip(term, one.shape, strict=True)) for term, one in zip(terms, specs, strict=True)
+    )
+    for label in left:
+        m, n = left[label], right.get(label)
+        if label not in result and m != n and m is not None and n is not None:
+            raise ShapeError(
+                f"a product of {specs[0]!r} and {specs[1]!r} over axes of lengths {m} and {n}: axes that are summed "
+                "together have one length. Transpose an operand, or name other axes."
+            )
 
 
 def _joined(
@@ -60,14 +76,18 @@ def _joined(
     )
 
 
-def _first_rule(g: Any, ans: Any, a: Any, b: Any, subscripts: str, conjugated: bool) -> Any:
+def _first_rule(
+    g: Any, ans: Any, a: Any, b: Any, subscripts: str, conjugated: bool, stretches: bool
+) -> Any:
     first, second, result = split(subscripts)
     if conjugated:
         g, b = conj(g), conj(b)
     return _back(g, result, a, first, b, second)
 
 
-def _second_rule(g: Any, ans: Any, a: Any, b: Any, subscripts: str, conjugated: bool) -> Any:
+def _second_rule(
+    g: Any, ans: Any, a: Any, b: Any, subscripts: str, conjugated: bool, stretches: bool
+) -> Any:
     first, second, result = split(subscripts)
     return _back(g, result, b, second, a, first, conjugated)
 
@@ -95,7 +115,15 @@ def _back(
 EINSUM: Final = Op("einsum", _infer, (_first_rule, _second_rule), (LINEAR, LINEAR), broadcasts=True)
 
 
-def contract(a: Any, b: Any, first: str, second: str, result: str, conjugated: bool = False) -> Any:
+def contract(
+    a: Any,
+    b: Any,
+    first: str,
+    second: str,
+    result: str,
+    conjugated: bool = False,
+    stretches: bool = True,
+) -> Any:
     """Return the product of two operands, summed over the labels that are not in `result`.
 
     Parameters
@@ -106,6 +134,8 @@ def contract(a: Any, b: Any, first: str, second: str, result: str, conjugated: b
         The label of each axis; `result` has some of these labels, each once.
     conjugated : bool
         Whether the elements of `a` are conjugated.
+    stretches : bool
+        Whether an axis of length 1 that is summed may go with a longer one, as in einsum.
     """
     kind, subscripts = _lowered(first, second, result)
     if kind == "alone":
@@ -113,19 +143,19 @@ def contract(a: Any, b: Any, first: str, second: str, result: str, conjugated: b
         b, second = alone(b, second, first + result)
         kind, subscripts = _lowered(first, second, result)
     if kind == "einsum":
-        return apply(EINSUM, (a, b), (subscripts, conjugated))
+        return apply(EINSUM, (a, b), (subscripts, conjugated, stretches))
     if conjugated:
         a = conj(a)
     if kind == "multiply":
         return multiply(a, b)
     left, right = (a, b) if kind == "matmul" else (b, a)
-    return (
-        matmul(left, right) if _exact(left, right) else apply(EINSUM, (a, b), (subscripts, False))
-    )
+    if _by_matmul(left, right, stretches):
+        return matmul(left, right)
+    return apply(EINSUM, (a, b), (subscripts, False, stretches))
 
 
-def _exact(left: Any, right: Any) -> bool:
-    """Return whether BLAS computes this matrix product, and the axis that is summed has one length in both."""
+def _by_matmul(left: Any, right: Any, stretches: bool) -> bool:
+    """Return whether ``matmul`` is fast for these dtypes, and right for the lengths that are summed."""
     lengths: list[int | None] = []
     for one, inner in ((left, 1), (right, 2)):
         found = one._graph._host.specs[one._slot] if isinstance(one, Handle) else None
@@ -136,7 +166,7 @@ def _exact(left: Any, right: Any) -> bool:
         else:
             lengths.append(found.shape[-inner] if len(found.shape) >= inner else found.shape[-1])
     m, n = lengths
-    return m == n or m is None or n is None
+    return not stretches or m == n or m is None or n is None
 
 
 @lru_cache(maxsize=4096)

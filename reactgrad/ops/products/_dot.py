@@ -36,7 +36,8 @@ def _summed(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> An
         raise ShapeError(
             f"a product of values with {a.ndim} and {b.ndim} axes has too many of them."
         )
-    return contract(a, b, *_tensordot(a.ndim, b.ndim, left, right))
+    first, second, kept = _tensordot(a.ndim, b.ndim, left, right)
+    return contract(a, b, first, second, kept, stretches=False)
 
 
 def dot(a: Any, b: Any) -> Any:
@@ -198,7 +199,7 @@ def _pairs(axes: Any, first: int, second: int) -> tuple[tuple[int, ...], tuple[i
 
 
 def _listed(axes: Any) -> tuple[Any, ...]:
-    return (axes,) if hasattr(axes, "__index__") and not getattr(axes, "shape", ()) else tuple(axes)
+    return tuple(axes) if getattr(axes, "ndim", 1) and hasattr(axes, "__iter__") else (axes,)
 
 
 def vdot(a: Any, b: Any, /) -> Any:
@@ -228,7 +229,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     (3+0j)
     """
     a, b = map(_flat, variables(a, b))
-    return contract(a, b, "a", "a", "", a.dtype.kind == "c")
+    return contract(a, b, "a", "a", "", a.dtype.kind == "c", stretches=False)
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
@@ -264,7 +265,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     x1, x2 = variables(x1, x2)
     first, second = (_with_axis("vecdot", one, axis) for one in (x1, x2))
     kept = _longer(first, second).replace("z", "")
-    return contract(x1, x2, first, second, kept, x1.dtype.kind == "c")
+    return contract(x1, x2, first, second, kept, x1.dtype.kind == "c", stretches=False)
 
 
 def _with_axis(name: str, x: Any, axis: Any) -> str:
@@ -314,7 +315,8 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     x1, x2 = variables(x1, x2)
     _check_axes("matvec", (x1, 2), (x2, 1))
     first, second = _labels(x1.ndim - 2), _labels(x2.ndim - 1)
-    return contract(x1, x2, first + "yz", second + "z", _longer(first, second) + "y")
+    kept = _longer(first, second) + "y"
+    return contract(x1, x2, first + "yz", second + "z", kept, stretches=False)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
@@ -349,7 +351,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     _check_axes("vecmat", (x1, 1), (x2, 2))
     first, second = _labels(x1.ndim - 1), _labels(x2.ndim - 2)
     kept = _longer(first, second) + "y"
-    return contract(x1, x2, first + "z", second + "zy", kept, x1.dtype.kind == "c")
+    return contract(x1, x2, first + "z", second + "zy", kept, x1.dtype.kind == "c", stretches=False)
 
 
 def _check_axes(name: str, *needs: tuple[Any, int]) -> None:

@@ -70,7 +70,7 @@ def einsum(
     arrays = variables(*arrays)
     if dtype is not None:
         arrays = [_converted(one, read_dtype("einsum", dtype), casting) for one in arrays]
-    terms, result = parsed(text, _ndims(text, arrays), len(arrays))
+    terms, result = parsed(text, _ndims(text, arrays))
     if len(arrays) == 1:
         return _single(arrays[0], terms[0], result)
     if len(arrays) == 2:
@@ -80,12 +80,12 @@ def einsum(
     return _by_path(arrays, Subscripts(terms, result), _path_for(terms, result, arrays, optimize))
 
 
-def _ndims(text: str, arrays: Sequence[Any]) -> tuple[int, ...] | None:
-    """Return the number of axes of each operand; ``None`` if one is not known and need not be."""
+def _ndims(text: str, arrays: Sequence[Any]) -> tuple[int | None, ...]:
+    """Return the number of axes of each operand; ``None`` for one that is not known and need not be."""
     if "." in text:
         return tuple([one.ndim for one in arrays])
     shapes = [known_shape(one) for one in arrays]
-    return None if None in shapes else tuple([len(one) for one in shapes])  # type: ignore[arg-type]
+    return tuple([None if one is None else len(one) for one in shapes])
 
 
 def _check_lengths(text: str, terms: Sequence[str], arrays: Sequence[Any]) -> None:

@@ -63,7 +63,7 @@ def _index(label: Any) -> int:
 
 
 @lru_cache(maxsize=4096)
-def parsed(text: str, ndims: tuple[int, ...] | None, count: int) -> Subscripts:
+def parsed(text: str, ndims: tuple[int | None, ...]) -> Subscripts:
     """Return the subscripts with a label for each axis, also for those that ``...`` stands for.
 
     Parameters
@@ -71,9 +71,7 @@ def parsed(text: str, ndims: tuple[int, ...] | None, count: int) -> Subscripts:
     text
         As a caller has written it; without ``->`` the result has the labels that stand once, sorted.
     ndims
-        The number of axes of each operand; ``None`` if `text` has no ``...`` and they need not be known.
-    count
-        The number of operands.
+        The number of axes of each operand; ``None`` for one that is not known, where `text` has no ``...``.
 
     Raises
     ------
@@ -82,17 +80,16 @@ def parsed(text: str, ndims: tuple[int, ...] | None, count: int) -> Subscripts:
     """
     inputs, arrow, result = text.replace(" ", "").partition("->")
     terms = inputs.split(",")
-    if len(terms) != count:
+    if len(terms) != len(ndims):
         raise ShapeError(
-            f"einsum({text!r}) has subscripts for {len(terms)} operands, and got {count}."
+            f"einsum({text!r}) has subscripts for {len(terms)} operands, and got {len(ndims)}."
         )
     for term in (*terms, result):
         _check_letters(text, term)
-    widths = [0] * count
-    if ndims is not None:
-        widths = [
-            _width(text, i, term, n) for i, (term, n) in enumerate(zip(terms, ndims, strict=True))
-        ]
+    widths = [
+        0 if n is None else _width(text, i, term, n)
+        for i, (term, n) in enumerate(zip(terms, ndims, strict=True))
+    ]
     most = max(widths)
     full = [
         term.replace("...", _ELLIPSIS[most - width : most])
