@@ -122,6 +122,7 @@ def compose_kernels() -> None:
         for end in ("", "_grad")
     ]
     slopes = [f"{name}_grad" for name in ("tanh", "sigmoid", "relu")]
+    rows += ["standardize_back", "standardize_kept"]
     composed = {name: binders[name, "cpu"].kernel for name in (*rows, *slopes)}
     binders.update(known)
     for name, kernel in composed.items():

@@ -375,6 +375,7 @@ RULES: Final[dict[str, Rule]] = {
     "split": _split,
     "squeeze": _reshape,
     "stack": _join,
+    "standardize_back": _rows,
     "standardize_grad": _rows,
     "sum": _reduce,
     "sum_to": _to_shape,

@@ -1,13 +1,24 @@
-"""Layer normalisation (Ba, Kiros and Hinton, 2016): one op for the value, one for its gradient."""
+"""Layer normalisation (Ba, Kiros and Hinton, 2016): one kernel for the rows and their deviations.
+
+The kernel writes the standardised rows, and behind them the deviation of each row, in one array; the two are
+views of it, nodes with versions and rules of their own. So the gradient does not look at `x` again. Of the
+result of a Python function, whose number of axes is not known, it does: ``STANDARDIZE``, also of files of 0.1.
+"""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec, add_kernels, register_kernel, spec
+from reactgrad.backend._spec import Shape
 from reactgrad.nodes._handle import apply
-from reactgrad.nodes._op import LINEAR, Op
-from reactgrad.ops._reduce import Axis, axis_of, mean
+from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._chain import over
+from reactgrad.ops._operand import node
+from reactgrad.ops._reduce import Axis, axis_of, mean, sum
+from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops._softmax import alike, rowwise
 
 
@@ -67,6 +78,118 @@ _RULES = (lambda g, ans, x, axis, eps: _grad(g, ans, x, axis, eps),)
 STANDARDIZE = Op("standardize", rowwise("layer_norm"), _RULES, _RULES)
 
 
+# --- with the deviations kept -------------------------------------------------------------------
+
+
+def _rows_of(shape: Shape, axis: Axis) -> Shape:
+    axes = normal_axes("layer_norm", axis, len(shape))
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+def _size(shape: Shape) -> int | None:
+    return None if None in shape else prod(shape)  # type: ignore[arg-type]
+
+
+def _infer_kept(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    found = rowwise("layer_norm")(specs, attrs)
+    size, rows = _size(found.shape), _size(_rows_of(found.shape, attrs[0]))
+    length = None if size is None or rows is None else size + rows
+    return spec((length,), found.dtype, found.device)
+
+
+KEPT = Op("standardize_kept", _infer_kept, (None,), (None,))
+
+
+def _back(g: Any, y: Any, std: Any, axis: Axis) -> Any:
+    """Return ``(g - mean(g) - y * mean(g * y)) / std`` for the standardised rows `y`."""
+    return apply(BACK, (g, y, std), (axis,))
+
+
+def _back_by_y(h: Any, ans: Any, g: Any, y: Any, std: Any, axis: Axis) -> Any:
+    return -over(h * _average(g * y, axis) + g * _average(h * y, axis), std)
+
+
+def _back_jvp_y(t: Any, ans: Any, g: Any, y: Any, std: Any, axis: Axis) -> Any:
+    return -over(t * _average(g * y, axis) + y * _average(g * t, axis), std)
+
+
+BACK = Op(
+    "standardize_back",
+    alike("standardize_back"),
+    (
+        lambda h, ans, g, y, std, axis: _back(h, y, std, axis),
+        _back_by_y,
+        lambda h, ans, g, y, std, axis: -over(sum(h * ans, axis, keepdims=True), std),
+    ),
+    (LINEAR, _back_jvp_y, lambda t, ans, g, y, std, axis: -over(ans * t, std)),
+)
+
+
+def _view_rows(kept: Any, shape: tuple[int, ...], axis: Axis, eps: float) -> Any:
+    return kept[: prod(shape)].reshape(shape)
+
+
+def _view_std(kept: Any, shape: tuple[int, ...], axis: Axis, eps: float) -> Any:
+    return kept[prod(shape) :].reshape(_rows_of(shape, axis))
+
+
+def _infer_rows(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(specs[1].shape, specs[0].dtype, specs[0].device)
+
+
+def _infer_std(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(_rows_of(specs[1].shape, attrs[0]), specs[0].dtype, specs[0].device)
+
+
+def _rows_rule(g: Any, ans: Any, kept: Any, x: Any, *attrs: Any) -> Any:
+    return _back(g, ans, apply(STD, (kept, x), attrs), attrs[0])
+
+
+# The Jacobian is symmetric: one rule for both modes.
+ROWS = Op("standardized_rows", _infer_rows, (None, _rows_rule), (None, _rows_rule), view=_view_rows)
+
+
+def _slope(kept: Any, x: Any, *attrs: Any) -> Any:
+    """Return the derivative of a row's deviation by each element: ``y / n``."""
+    y = apply(ROWS, (kept, x), attrs)
+    size, rows = _size(y.shape), _size(_rows_of(y.shape, attrs[0]))
+    if size and rows:
+        return y / float(size // rows)
+    return y / sum(y * 0.0 + 1.0, attrs[0], keepdims=True)
+
+
+STD = Op(
+    "row_deviations",
+    _infer_std,
+    (None, lambda g, ans, *rest: g * _slope(*rest)),
+    (None, lambda t, ans, *rest: sum(t * _slope(*rest), rest[2], keepdims=True)),
+    view=_view_std,
+)
+
+
+def _register(xp: Any, kind: str) -> None:
+    def rows(kept: Any, x: Any, out: Any, *attrs: Any) -> None:
+        out[...] = _view_rows(kept, x.shape, *attrs)
+
+    def std(kept: Any, x: Any, out: Any, *attrs: Any) -> None:
+        out[...] = _view_std(kept, x.shape, *attrs)
+
+    register_kernel(ROWS.name, kind, rows)
+    register_kernel(STD.name, kind, std)
+
+
+add_kernels(_register, lambda device: _register(device.xp, device.kind))
+
+
+def _standardized(x: Any, axis: Axis, eps: float) -> Any:
+    """Return rows moved to mean 0 and scaled to variance 1."""
+    x = node(x)
+    found = x._graph._host.specs[x._slot]
+    if found is None:  # a Python function's result, whose number of axes is not known
+        return apply(STANDARDIZE, (x,), (axis, eps))
+    return apply(ROWS, (apply(KEPT, (x,), (axis, eps)), x), (axis, eps))
+
+
 def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, /, *, axis: Axis = -1, eps: float = 1e-5
 ) -> Any:
@@ -113,7 +236,7 @@ def layer_norm(
             f"layer_norm: weight={weight!r:.60}. To normalise over the last axes write axis=, as axis=-1 or "
             "axis=(-2, -1); weights are a Var or an array."
         )
-    y = apply(STANDARDIZE, (x,), (axis_of(axis), float(eps)))
+    y = _standardized(x, axis_of(axis), float(eps))
     if weight is not None:
         y = y * weight
     return y if bias is None else y + bias

@@ -94,6 +94,15 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
         own = g - average(g, axis) - y * average(g * y, axis)
         return over_std(own, y, x, axis, eps)
 
+    def standardize_back(g: Any, y: Any, std: Any, axis: Any) -> Any:
+        return (g - average(g, axis) - y * average(g * y, axis)) / std
+
+    def standardize_kept(x: Any, out: Any, axis: Any, eps: float) -> None:
+        own, deviation, scale = scaled(xp.astype(x, out.dtype), axis, eps)
+        size = math.prod(x.shape)
+        out[:size] = xp.reshape(own / deviation, (-1,))
+        out[size:] = xp.reshape(deviation / scale, (-1,))
+
     def kernel(function: Callable[..., Any], count: int) -> Callable[..., None]:
         """Return a kernel that calls `function` with `count` operands in the dtype of the result."""
 
@@ -112,4 +121,6 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
     register_kernel("place", kind, place)
     register_kernel("standardize", kind, kernel(standardize, 1))
     register_kernel("standardize_grad", kind, kernel(standardize_grad, 3))
+    register_kernel("standardize_back", kind, kernel(standardize_back, 3))
+    register_kernel("standardize_kept", kind, standardize_kept)
     register_kernel("over_std", kind, kernel(over_std, 3))

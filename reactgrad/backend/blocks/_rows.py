@@ -266,13 +266,36 @@ def standardize(rows: _Rows, x: Any, out: Any, eps: float) -> list[Call]:
     ]
 
 
-def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float) -> list[Call]:
+def standardize_kept(rows: _Rows, x: Any, std: Any, out: Any, eps: float) -> list[Call]:
+    """Return the calls of ``standardize`` that also write sqrt(variance + eps) of each row into `std`."""
+    scratch, apart, own = rows.full(), rows.full(), rows.kept()
+    *calls, scale = _deviations(rows, x, scratch, apart, own, eps)
+    arguments = scale.args  # type: ignore[attr-defined]
+    return [
+        *calls,
+        partial(np.copyto, std, own, "same_kind"),
+        partial(_keep_std, *arguments[:3], std, *arguments[5:]),
+        scale,
+        partial(np.divide, apart, rows.each(own), out),
+    ]
+
+
+def _keep_std(rows: _Rows, x: Any, variance: Any, std: Any, eps: float, *bounds: float) -> None:
+    if not _fine(variance, *bounds):
+        bad, _, deviation, scale = _scaled(rows, x, variance, eps, *bounds)
+        np.copyto(std, deviation / scale, "same_kind", where=bad)
+
+
+def standardize_back(rows: _Rows, g: Any, ans: Any, std: Any, out: Any) -> list[Call]:
     """Return the calls that compute ``(g - ans * mean(g * ans) - mean(g)) / std`` of each row."""
-    a, b, std = rows.full(), rows.full(), rows.kept()
-    total, by_mean, by_std = rows.kept(), rows.kept(), rows.kept()
+    return [*_without_mean(rows, g, ans, a := rows.full()), partial(np.divide, a, std, out)]
+
+
+def _without_mean(rows: _Rows, g: Any, ans: Any, a: Any) -> list[Call]:
+    """Return the calls that write ``g - ans * mean(g * ans) - mean(g)`` into `a`."""
+    b, total, by_mean, by_std = rows.full(), rows.kept(), rows.kept(), rows.kept()
     each = rows.number(1.0 / max(rows.length, 1))
     return [
-        *_std(rows, x, a, b, std, eps),
         rows.times(g, ans, a),
         rows.sum(a, total),
         partial(np.multiply, total, each, by_std),
@@ -281,6 +304,15 @@ def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float
         partial(np.multiply, ans, rows.each(by_std), a),
         partial(np.subtract, g, a, b),
         partial(np.subtract, b, rows.each(by_mean), a),
+    ]
+
+
+def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float) -> list[Call]:
+    """Return the calls of ``standardize_back`` that find std in `x` once more."""
+    a, b, std = rows.full(), rows.full(), rows.kept()
+    return [
+        *_std(rows, x, a, b, std, eps),
+        *_without_mean(rows, g, ans, a),
         partial(np.divide, a, rows.each(std), out),
     ]
 
@@ -356,6 +388,26 @@ for _recipe in (
     log_softmax_grad,
     standardize,
     standardize_grad,
+    standardize_back,
     over_std,
 ):
     register_binder(_recipe.__name__, "cpu", _binder(_recipe))
+
+
+def _bind_kept(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+    """Return the step that writes standardised rows, and behind them the deviation of each."""
+    (x,), (axis, eps) = inputs, attrs
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    kept = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+    y, std = out[: x.size].reshape(x.shape), out[x.size :].reshape(kept)
+
+    def calls(*parts: Any) -> list[Call]:
+        return standardize_kept(_Rows(parts[-1], axes), *parts, eps)
+
+    arrays = (x, std, y)
+    if _strips.is_large(y):
+        return RowBlocks(calls, arrays, axes)
+    return InTurn(*calls(*arrays))
+
+
+register_binder("standardize_kept", "cpu", _bind_kept)

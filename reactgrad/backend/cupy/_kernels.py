@@ -145,6 +145,17 @@ def _register_rows(xp: Any, kind: str) -> None:
         own = g - average(g, axis) - y * average(g * y, axis)
         return over_std(own, y, x, axis, eps)
 
+    def standardize_back(g: Any, y: Any, std: Any, axis: Any) -> Any:
+        return (g - average(g, axis) - y * average(g * y, axis)) / std
+
+    def standardize_kept(x: Any, out: Any, axis: Any, eps: float) -> None:
+        wide = np.dtype(np.float32) if out.dtype.char == "e" else out.dtype
+        own, deviation, scale = scaled(x.astype(wide, copy=False), axis, eps)
+        xp.copyto(out[: x.size], (own / deviation).reshape(-1), "same_kind")
+        xp.copyto(out[x.size :], (deviation / scale).reshape(-1), "same_kind")
+
+    register_kernel("standardize_kept", kind, standardize_kept)
+
     def kernel(function: Callable[..., Any], count: int) -> Callable[..., None]:
         """Return a kernel that calls `function` with `count` operands, half floats in float32."""
 
@@ -163,6 +174,7 @@ def _register_rows(xp: Any, kind: str) -> None:
         (log_softmax_grad, 2),
         (standardize, 1),
         (standardize_grad, 3),
+        (standardize_back, 3),
         (over_std, 3),
     ):
         register_kernel(function.__name__, kind, kernel(function, count))

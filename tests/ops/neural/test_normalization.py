@@ -101,10 +101,11 @@ def test_laws(case: Case, law: Law) -> None:
 )
 def test_squares_that_leave_the_dtype_do_no_harm(dtype: str, size: float) -> None:
     g = rg.Graph()
-    x = g.param(np.array([[3.0, 4.0]], dtype) * np.dtype(dtype).type(size))
+    row = np.array([3.0, 4.0], dtype)
+    x = g.param(np.stack([row * np.dtype(dtype).type(size), row]))
     y = rg.rms_norm(x, eps=0.0)
     tolerance = 1e-3 if dtype == "f2" else 1e-6
-    np.testing.assert_allclose(y.value, np.array([[3.0, 4.0]]) / 12.5**0.5, rtol=tolerance)
+    np.testing.assert_allclose(y.value, np.array([[3.0, 4.0]] * 2) / 12.5**0.5, rtol=tolerance)
     assert np.isfinite(rg.grad(y.sum(), x).value).all()
 
 
