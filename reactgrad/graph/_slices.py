@@ -40,7 +40,7 @@ def in_slices(value: np.ndarray[Any, Any], device: str) -> str:
     shown = [_shown(n, edge) for n in value.shape]
     kept = [[i for i in axis if i is not None] for axis in shown]
     texts = iter(_elements(value[np.ix_(*kept)]))
-    by_place = {place: next(texts) for place in product(*kept)}
+    by_place: dict[Any, str] = {place: next(texts) for place in product(*kept)}
     width = max(WIDTH, 1 + max(map(len, by_place.values())))
     lines = []
     for lead in product(*shown[:-2]):

@@ -14,7 +14,7 @@ from reactgrad._errors import UnsetError
 from reactgrad.backend import Spec
 
 Attrs = tuple[Any, ...]
-Infer = Callable[[tuple[Spec, ...], Attrs], Spec | None]
+Infer = Callable[[tuple[Spec, ...], Attrs], Any]  # a Spec, or None; rules of other ops know which
 # rule(g, ans, *operands, *attrs): the gradient for one operand, built of ops on Vars
 Vjp = Callable[..., Any]
 # rule(t, ans, *operands, *attrs): the contribution of one operand's tangent to that of the result
@@ -139,7 +139,7 @@ class Op:
     def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Any:
         """Return the spec of the result, remembered by the operands' specs and the attributes.
 
-        ``None`` if only the operands' values show it. (``Any``: rules of other ops know that it is one.)
+        ``None`` if only the operands' values show it.
         """
         key = (*specs, attrs)
         try:

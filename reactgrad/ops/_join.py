@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec, spec
+from reactgrad.backend import Spec, read_dtype, spec
 from reactgrad.nodes._handle import Handle, apply, on_stack, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
@@ -89,7 +89,14 @@ CONCATENATE = Op(
 )
 
 
-def concatenate(values: Sequence[Any], /, axis: int | None = 0, *, dtype: Any = None) -> Any:
+def concatenate(
+    values: Sequence[Any],
+    /,
+    axis: int | None = 0,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
     """Return values joined along an axis that they have.
 
     Parameters
@@ -100,6 +107,8 @@ def concatenate(values: Sequence[Any], /, axis: int | None = 0, *, dtype: Any = 
         ``None`` joins the flattened values.
     dtype : dtype_like, optional
         The dtype of the result; by default the common one.
+    casting : str
+        NumPy's rule for that conversion.
 
     Returns
     -------
@@ -109,6 +118,8 @@ def concatenate(values: Sequence[Any], /, axis: int | None = 0, *, dtype: Any = 
     ------
     ShapeError
         If the other lengths differ, or a value has no axis.
+    DTypeError
+        If `casting` does not allow the conversion.
 
     Examples
     --------
@@ -122,8 +133,26 @@ def concatenate(values: Sequence[Any], /, axis: int | None = 0, *, dtype: Any = 
     if axis is None:
         operands = [reshape(x, -1) if isinstance(x, Handle) else _row(x) for x in operands]
         axis = 0
-    joined = apply(CONCATENATE, operands, (axis,))
-    return joined if dtype is None else astype(joined, dtype)
+    return converted("concatenate", apply(CONCATENATE, operands, (axis,)), dtype, casting)
+
+
+def converted(name: str, joined: Any, dtype: Any, casting: Any) -> Any:
+    """Return what `name` has joined, in a dtype to which a rule of NumPy allows the conversion.
+
+    Raises
+    ------
+    DTypeError
+        If it does not.
+    """
+    if dtype is None:
+        return joined
+    wanted = read_dtype(name, dtype)
+    if not np.can_cast(joined.dtype, wanted, casting):
+        raise DTypeError(
+            f"{name}(dtype={wanted}) of values of {joined.dtype} is no {casting!r} conversion; write "
+            "casting='unsafe' if it is meant."
+        )
+    return astype(joined, wanted)
 
 
 def _row(x: Any) -> Any:
@@ -203,7 +232,8 @@ def sequence(name: str, values: Any) -> list[Any]:
     ShapeError
         If there is none.
     """
-    if isinstance(values, Handle) and values.ndim:
+    whole: Any = values
+    if isinstance(values, Handle) and whole.ndim:
         values = unbind(values)
     elif isinstance(values, Handle) or not hasattr(values, "__iter__"):
         raise DTypeError(

@@ -158,8 +158,10 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
     return ops.clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
 
 
-def _concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Any:
-    return ops.concatenate(arrays, axis, dtype=dtype)
+def _concatenate(
+    arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    return ops.concatenate(arrays, axis, dtype=dtype, casting=casting)
 
 
 def _stack(arrays: Any, axis: int = 0) -> Any:

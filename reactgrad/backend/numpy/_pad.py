@@ -53,6 +53,8 @@ def register(xp: Any, kind: str) -> None:
         centre = tuple(
             [slice(left, left + n) for (left, _), n in zip(widths, out.shape, strict=True)]
         )
+        copy: Any = xp.copyto  # its types want `casting` by keyword
+        added: Any = _added
         if mode in ("constant", "empty") or g.size == out.size:
             return partial(xp.copyto, out, g[centre])
         total = xp.empty(g.shape, WIDER.get(out.dtype.char, out.dtype))
@@ -60,8 +62,8 @@ def register(xp: Any, kind: str) -> None:
         for axis in reversed(range(out.ndim)):
             area = total[(*[slice(None)] * (axis + 1), *centre[axis + 1 :])]
             plan = [*moves(out.shape[axis], *widths[axis], mode, odd)]
-            steps += [partial(_added, xp, area, axis, move) for move in reversed(plan)]
-        steps.append(partial(xp.copyto, out, total[centre], "same_kind"))
+            steps += [partial(added, xp, area, axis, move) for move in reversed(plan)]
+        steps.append(partial(copy, out, total[centre], "same_kind"))
         return InTurn(*steps)
 
     register_binder("pad", kind, bind_pad)
@@ -87,12 +89,12 @@ def _added(xp: Any, area: Any, axis: int, move: Move) -> None:
     target, source = area[_along(axis, move.target)], area[_along(axis, move.source)]
     if move.edge is not None:
         edge = area[_along(axis, move.edge)]
-        xp.add(edge, 2 * xp.add.reduce(target, axis, None, None, True), edge)
+        xp.add(edge, 2 * xp.add.reduce(target, axis, keepdims=True), edge)
         xp.subtract(source, target, source)
     elif source.shape == target.shape:
         xp.add(source, target, source)
     else:
-        xp.add(source, xp.add.reduce(target, axis, None, None, True), source)
+        xp.add(source, xp.add.reduce(target, axis, keepdims=True), source)
 
 
 def moves(n: int, left: int, right: int, mode: str, odd: bool) -> Iterator[Move]:

@@ -23,10 +23,10 @@ def register(xp: Any, kind: str) -> None:
     def bind_put(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         x, *indices, v = inputs
         index, how, distinct = attrs
-        ufunc = None if how == "set" else getattr(xp, _UFUNCS.get(how, how))
+        ufunc: Any = None if how == "set" else getattr(xp, _UFUNCS.get(how) or how)
         if index.basic:
             part = out[index.parts if Ellipsis in index.parts else (*index.parts, ...)]
-            step = (
+            step: Any = (
                 partial(xp.copyto, part, v, "unsafe")
                 if ufunc is None
                 else partial(ufunc, part, v, out=part)
@@ -50,13 +50,11 @@ def register(xp: Any, kind: str) -> None:
     def bind_add(
         x: Any, v: Any, index: Any, indices: Sequence[Any], distinct: bool, out: Any
     ) -> Callable[[], object]:
-        if xp is np:
-            add_to = _scatter.adder(v, index, indices, x.shape)
-        else:
+        def add_at(target: Any) -> None:
+            at = index.filled([None, *indices], x.shape)
+            xp.add.at(target, at, v.astype(target.dtype, copy=False))
 
-            def add_to(target: Any) -> None:
-                at = index.filled([None, *indices], x.shape)
-                xp.add.at(target, at, v.astype(target.dtype, copy=False))
+        add_to = _scatter.adder(v, index, indices, x.shape) if xp is np else add_at
 
         # So many may be added to one place that the errors of a short dtype could be seen.
         wide = None if distinct else WIDER.get(out.dtype.char)

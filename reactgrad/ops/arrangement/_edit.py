@@ -160,6 +160,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         values = astype(values, arr.dtype)
     if values.ndim < arr.ndim:
         values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))
+    while values.ndim > arr.ndim and values.shape[0] == 1:  # as NumPy assigns
+        values = values[0]
     which, length = _index("insert", obj), arr.shape[axis]
     if isinstance(which, slice):
         which = np.arange(*which.indices(_length(arr, axis)))
@@ -201,7 +203,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return _along(concatenate([arr, _fitted(values, shape)], axis), axis, numbers)
 
 
-def _fitted(values: Any, shape: tuple[int | None, ...]) -> Any:
+def _fitted(values: Any, shape: Any) -> Any:
     if values.shape == shape:
         return values
     if None in shape:

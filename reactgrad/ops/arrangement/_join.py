@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import ShapeError
-from reactgrad.ops._astype import astype
-from reactgrad.ops._join import concatenate, sequence, stack
+from reactgrad.ops._join import concatenate, converted, sequence, stack
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._operand import node
 from reactgrad.ops.arrangement._regroup import atleast_1d, atleast_2d, atleast_3d
 
 
 def _joined(
-    name: str, tup: Any, to: Callable[..., Any], ndim: int, axis: int, stacked_at: int, dtype: Any
+    name: str,
+    tup: Any,
+    to: Callable[..., Any],
+    ndim: int,
+    axis: int,
+    stacked_at: int,
+    dtype: Any = None,
+    casting: str = "same_kind",
 ) -> Any:
     """Return values joined along `axis` once they have `ndim` axes.
 
@@ -27,14 +33,14 @@ def _joined(
         joined = stack(values, stacked_at)
     else:
         joined = concatenate([to(node(one, *values)) for one in values], axis)
-    return joined if dtype is None else astype(joined, dtype)
+    return converted(name, joined, dtype, casting)
 
 
 def _keep(one: Any) -> Any:
     return node(one) if isinstance(one, list | tuple) else one
 
 
-def hstack(tup: Sequence[Any], *, dtype: Any = None) -> Any:
+def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """Return values joined along axis 1, those of one axis along it.
 
     Parameters
@@ -43,6 +49,8 @@ def hstack(tup: Sequence[Any], *, dtype: Any = None) -> Any:
         Of the same shape except along that axis.
     dtype : dtype_like, optional
         The dtype of the result; by default the common one.
+    casting : str
+        NumPy's rule for that conversion.
 
     Returns
     -------
@@ -63,10 +71,10 @@ def hstack(tup: Sequence[Any], *, dtype: Any = None) -> Any:
     """
     values = sequence("hstack", tup)
     flat = np.ndim(_keep(values[0])) < 2
-    return _joined("hstack", values, atleast_1d, 0, 0 if flat else 1, 0, dtype)
+    return _joined("hstack", values, atleast_1d, 0, 0 if flat else 1, 0, dtype, casting)
 
 
-def vstack(tup: Sequence[Any], *, dtype: Any = None) -> Any:
+def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """Return values joined along axis 0, each row of one axis as one row.
 
     Parameters
@@ -75,6 +83,8 @@ def vstack(tup: Sequence[Any], *, dtype: Any = None) -> Any:
         Of the same shape except along that axis.
     dtype : dtype_like, optional
         The dtype of the result; by default the common one.
+    casting : str
+        NumPy's rule for that conversion.
 
     Returns
     -------
@@ -93,7 +103,7 @@ def vstack(tup: Sequence[Any], *, dtype: Any = None) -> Any:
     array([[1, 2],
            [1, 2]])
     """
-    return _joined("vstack", tup, atleast_2d, 1, 0, 0, dtype)
+    return _joined("vstack", tup, atleast_2d, 1, 0, 0, dtype, casting)
 
 
 def dstack(tup: Sequence[Any]) -> Any:
@@ -121,7 +131,7 @@ def dstack(tup: Sequence[Any]) -> Any:
     array([[[1, 1],
             [2, 2]]])
     """
-    return _joined("dstack", tup, atleast_3d, 2, 2, 2, None)
+    return _joined("dstack", tup, atleast_3d, 2, 2, 2)
 
 
 def column_stack(tup: Sequence[Any]) -> Any:
@@ -153,10 +163,17 @@ def column_stack(tup: Sequence[Any]) -> Any:
     def column(x: Any) -> Any:
         return expand_dims(atleast_1d(x), 1) if x.ndim < 2 else x
 
-    return _joined("column_stack", tup, column, 1, 1, 1, None)
+    return _joined("column_stack", tup, column, 1, 1, 1)
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, dtype: Any = None) -> Any:
+def concat(
+    arrays: Sequence[Any],
+    /,
+    axis: int | None = 0,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
     """Return values joined along an axis: `concatenate` by the name of the array API standard.
 
     Parameters
@@ -167,6 +184,8 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, dtype: Any = None)
         ``None`` joins the flattened values.
     dtype : dtype_like, optional
         The dtype of the result; by default the common one.
+    casting : str
+        NumPy's rule for that conversion.
 
     Returns
     -------
@@ -184,7 +203,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, dtype: Any = None)
     >>> rg.concat([x, [3]]).value
     array([1, 2, 3])
     """
-    return concatenate(arrays, axis, dtype=dtype)
+    return concatenate(arrays, axis, dtype=dtype, casting=casting)
 
 
 def block(arrays: Any) -> Any:

@@ -9,9 +9,11 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _pad
-from reactgrad.nodes._handle import Handle, apply, holds_handles
+from reactgrad.nodes._handle import apply, holds_handles
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._layout import alias
 from reactgrad.ops._operand import node
+from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.arrangement._pad_by_values import constant_by_nodes, linear_ramp, statistic
 
 add_kernels(_pad.register)
@@ -120,6 +122,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     x = node(array, *kwargs.values())
     _check(mode, kwargs)
     widths = _widths(pad_width, x.ndim)
+    if not x.ndim:
+        return alias(x)
     if mode == "linear_ramp":
         return linear_ramp(x, widths, pairs(kwargs.get("end_values", 0), x.ndim))
     if mode in ("maximum", "mean", "median", "minimum"):
@@ -157,7 +161,9 @@ def _widths(given: Any, ndim: int) -> Widths:
     if isinstance(given, dict):
         by_axis: list[Any] = [(0, 0)] * ndim
         for axis, width in given.items():
-            by_axis[axis] = (width, width) if np.ndim(width) == 0 else tuple(width)
+            by_axis[normal_axis("pad", axis, ndim)] = (
+                (width, width) if np.ndim(width) == 0 else tuple(width)
+            )
         given = by_axis or 0
     numbers = np.asarray(given)
     if numbers.size and numbers.dtype.kind not in "iu":
@@ -177,7 +183,7 @@ def pairs(given: Any, ndim: int) -> tuple[tuple[Any, Any], ...]:
     ShapeError
         If there are not as many as axes.
     """
-    if given is None or (isinstance(given, Handle) and not np.ndim(given)):
+    if not _is_nest(given):
         return ((given, given),) * ndim
     table = np.empty(_nested_shape(given), object)
     for place in np.ndindex(table.shape):
@@ -194,15 +200,16 @@ def pairs(given: Any, ndim: int) -> tuple[tuple[Any, Any], ...]:
     return tuple([(one, other) for one, other in whole])
 
 
+def _is_nest(given: Any) -> bool:
+    """Return whether a number, a node or a nest of them is one that has parts."""
+    return isinstance(given, list | tuple) or getattr(given, "ndim", 0) > 0
+
+
 def _nested_shape(given: Any) -> tuple[int, ...]:
-    shape = []
-    while (
-        np.ndim(given)
-        if isinstance(given, Handle | np.ndarray)
-        else isinstance(given, list | tuple)
-    ):
+    shape: list[int] = []
+    while _is_nest(given):
         shape.append(len(given))
-        if not len(given):
+        if not shape[-1]:
             break
         given = given[0]
     return tuple(shape)

@@ -76,8 +76,11 @@ def statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
     reduced: Any = {"maximum": largest, "minimum": smallest, "mean": mean}.get(mode) or _median()
 
     def border(x: Any, axis: int, side: int, width: int) -> Any:
-        length, there = lengths[axis][side], x.shape[axis]
-        whole = length is None or (there is not None and length >= there)
+        given, there = lengths[axis][side], x.shape[axis]
+        whole = given is None or (there is not None and given >= there)
+        length = -1 if given is None else given
+        if not whole and length < 0:
+            raise ShapeError(f"pad(stat_length={length}): a length cannot be negative.")
         if there == 0 or (not whole and length == 0 and mode in ("maximum", "minimum")):
             raise ShapeError(f"pad(mode={mode!r}): a statistic of no elements along axis {axis}.")
         part = x if whole else _edge(x, axis, side, length)

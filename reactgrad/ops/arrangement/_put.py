@@ -235,7 +235,7 @@ def put_at(x: Any, index: Index, indices: Sequence[Any], v: Any, how: str, disti
 
 def has_each_once(x: Any, index: Index, indices: Sequence[Any]) -> bool:
     """Return whether an index has no place twice, as far as that can be seen without its Vars' values."""
-    arrays = [p for p in index.parts if isinstance(p, np.ndarray | Slot)]
+    arrays: list[Any] = [p for p in index.parts if isinstance(p, np.ndarray | Slot)]
     if not arrays:
         return True
     if any(isinstance(p, Slot) for p in arrays):
@@ -247,13 +247,9 @@ def has_each_once(x: Any, index: Index, indices: Sequence[Any]) -> bool:
     used = [p for p in index.parts if p is not None and p is not Ellipsis]
     if None in shape or len(used) > len(shape) or any(p.dtype.kind == "b" for p in arrays):
         return False
-    places = np.ravel_multi_index(
-        np.broadcast_arrays(
-            *[np.where(p < 0, p + _axis_length(shape, index, p), p) for p in arrays]
-        ),
-        [_axis_length(shape, index, p) for p in arrays],
-        mode="wrap",
-    )
+    lengths = [_axis_length(shape, index, p) for p in arrays]
+    fronts = [np.where(p < 0, p + n, p) for p, n in zip(arrays, lengths, strict=True)]
+    places = np.ravel_multi_index(np.broadcast_arrays(*fronts), lengths, mode="wrap")
     return np.unique(places).size == places.size
 
 

@@ -146,15 +146,19 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     array([1, 1, 3])
     """
     a = node(a, repeats)
-    if axis is None:
+    if axis is None or (not a.ndim and axis in (0, -1)):
         a, axis = reshape(a, -1), 0
     at = normal_axis("repeat", axis, a.ndim)
     repeats = stacked(repeats)
     if isinstance(repeats, Handle):
-        counts: Any = repeats if np.ndim(repeats) else broadcast_to(repeats, (_length(a, at),))
+        counts: Any = repeats
+        if not counts.ndim:
+            counts = broadcast_to(counts, (_length(a, at),))
         numbers = apply(REPEAT_NUMBERS, (counts,))
         return a[(*[slice(None)] * at, numbers)]
     counts = np.asarray(repeats)
+    if counts.dtype.kind == "f" and (counts == np.floor(counts)).all():
+        counts = counts.astype(np.intp)
     if counts.dtype.kind not in "iub":
         raise DTypeError(f"repeat {repeats!r:.60} times: the numbers must be integers.")
     if counts.size and counts.min() < 0:

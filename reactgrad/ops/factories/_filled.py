@@ -255,17 +255,17 @@ def full_like(
     return _like("full_like", a, fill_value, dtype, shape, device)
 
 
-def _like(name: str, a: Any, number: Any, dtype: Any, shape: Any, device: str | None) -> Any:
-    a, number = stacked(a), stacked(number)
-    if not isinstance(a, Handle):
-        a = np.asarray(a)
+def _like(name: str, given: Any, number: Any, dtype: Any, shape: Any, device: str | None) -> Any:
+    given, number = stacked(given), stacked(number)
+    follows = isinstance(given, Handle) and shape is None
+    a: Any = given if isinstance(given, Handle) else np.asarray(given)
     # The dtype of what a Python function returns shows only when it has run.
     wanted = a.dtype if dtype is None else _dtype(name, dtype)
-    if not isinstance(a, Handle) or shape is not None:
+    if not follows:
         made: Any = full(a.shape if shape is None else shape, number, wanted, device=device)
         return made
     if isinstance(number, Handle):
-        one = in_dtype(number, wanted)
+        one: Any = in_dtype(number, wanted)
     else:
         one = node(np.asarray(number).astype(wanted), a)
     return _on(device, spread_like(one if one.device == a.device else one.to(a.device), a))

@@ -53,11 +53,11 @@ def arange(
     >>> x.value
     array([1.  , 1.25, 1.5 , 1.75])
     """
-    given = [one.item() if _is_constant(one) else one for one in (start, stop, step)]
+    given: list[Any] = [one.item() if _is_constant(one) else one for one in (start, stop, step)]
     kind = None if dtype is None else read_dtype("arange", dtype)
     if stop is None:
         given = [0, given[0], given[2]]
-    found = np.arange(given[0], given[1], 1 if step is None else given[2], kind)
+    found: Any = np.arange(given[0], given[1], 1 if step is None else given[2], dtype=kind)
     return current_graph().const(found, device=device)
 
 
@@ -121,7 +121,8 @@ def linspace(
     start, stop, num = stacked(start), stacked(stop), _count("linspace", num)
     kind = None if dtype is None else read_dtype("linspace", dtype)
     if not isinstance(start, Handle) and not isinstance(stop, Handle):
-        found, step = np.linspace(start, stop, num, endpoint, True, kind, axis)
+        made_of: Any = np.linspace  # NumPy's types know no arrays of both kinds
+        found, step = made_of(start, stop, num, endpoint, True, kind, axis)
         const = current_graph().const
         made = const(found, device=device)
         return (made, const(step, device=device)) if retstep else made
