@@ -81,8 +81,8 @@ COFACTOR = Op("cofactor", alike("det"), _RULES, _RULES)
 DET = Op(
     "det",
     _infer_det,
-    (lambda g, ans, a: _each(g) * apply(COFACTOR, (a,)),),
-    (lambda t, ans, a: sum(t * apply(COFACTOR, (a,)), MATRIX),),
+    (lambda g, ans, a: times(_each(g), apply(COFACTOR, (a,))),),
+    (lambda t, ans, a: sum(times(t, apply(COFACTOR, (a,))), MATRIX),),
 )
 
 

@@ -68,6 +68,13 @@ def test_a_determinant_below_the_dtype_has_no_nan() -> None:
     np.testing.assert_array_equal(slope(L.det, a), np.zeros((400, 400)))
 
 
+def test_a_determinant_of_what_is_no_number_stays_so() -> None:
+    both = np.stack([np.full((2, 2), np.nan), np.ones((2, 2))])
+    found = slope(lambda x: L.det(x)[1] * 2.0, both)
+    np.testing.assert_allclose(found, [np.zeros((2, 2)), [[2.0, -2.0], [-2.0, 2.0]]])
+    assert np.isnan(slope(L.det, both[0])).all()
+
+
 def test_a_logarithm_of_a_determinant() -> None:
     np.testing.assert_allclose(
         slope(lambda x: L.slogdet(x).logabsdet, [[0.0, 1.0], [1.0, 2.0]]), [[-2, 1], [1, 0]]

@@ -195,7 +195,8 @@ def _regular(xp: Any, a: Any, out: Any) -> tuple[Any, Any, Any]:
     inverse = xp.linalg.inv(xp.where(zero[..., None, None], eye, a))
     size = xp.linalg.norm(a, axis=(-2, -1)) * xp.linalg.norm(inverse, axis=(-2, -1))
     well = size < WELL_CONDITIONED[out.dtype.char] * max(a.shape[-1], 1)
-    return inverse, volume, zero | ~well | ~xp.isfinite(volume)
+    bad = zero | ~well | ~xp.isfinite(volume)
+    return inverse, volume, bad & xp.isfinite(a).all((-2, -1))  # what is not finite stays so
 
 
 def _rotations(xp: Any, a: Any) -> tuple[Any, Any, Any, Any]:
