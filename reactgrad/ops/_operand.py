@@ -9,6 +9,7 @@ import numpy as np
 from reactgrad.nodes._handle import Handle, graph_of, stacked
 from reactgrad.ops._astype import astype
 from reactgrad.ops._layout import known_shape, reshape, spread_like, spread_to
+from reactgrad.ops._move import to_device
 
 
 def node(x: Any, *others: Any) -> Any:
@@ -16,9 +17,15 @@ def node(x: Any, *others: Any) -> Any:
     x = stacked(x)
     if isinstance(x, Handle):
         return x
-    if not isinstance(x, bool | int | float | complex | np.ndarray):
+    if not isinstance(x, bool | int | float | complex) and not hasattr(x, "__array_namespace__"):
         x = np.asarray(x)
     return graph_of((x, *others)).const(x)
+
+
+def beside(x: Any, like: Any) -> Any:
+    """Return `x` as a node; numbers and lists of them on the device of the node `like`."""
+    found = node(x, like)
+    return to_device(found, like.device) if isinstance(x, int | float | list | tuple) else found
 
 
 def in_dtype(x: Any, dtype: Any) -> Any:

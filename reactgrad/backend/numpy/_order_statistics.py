@@ -34,7 +34,9 @@ def _without_warning(xp: Any, x: Any, *args: Any) -> Any:
 
 
 def register(xp: Any, kind: str) -> None:
-    """Register the kernels of a namespace that mirrors NumPy."""
+    """Register the kernels of NumPy; other libraries lack functions or arguments that these need."""
+    if xp is not np:
+        return
 
     def bind_quantile(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         x, q, *weights = inputs

@@ -14,7 +14,6 @@
 - ``_difference``: diff, ediff1d, gradient, trapezoid, unwrap.
 - ``_histogram``: histograms and counts of integers.
 - ``_position``: argmax, argmin, nanargmax, nanargmin.
-- ``_on_host``: kernels for devices that have none of their own.
 """
 
 from reactgrad.ops.reductions._average import average as average

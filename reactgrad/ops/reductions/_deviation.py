@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import add_kernels
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Op
@@ -29,10 +30,9 @@ from reactgrad.ops._reduce import (
 )
 from reactgrad.ops._shapes import normal_axes, size_of
 from reactgrad.ops._where import where as choose
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._truth import own_dtypes
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 
 def real_dtype(dtype: Any) -> Any:

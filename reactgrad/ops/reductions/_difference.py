@@ -10,18 +10,18 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _unwrapped
-from reactgrad.nodes._handle import Handle, apply, stacked
+from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import multiply, not_equal, subtract
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import broadcast_to, expand_dims, reshape
-from reactgrad.ops._operand import in_dtype, node
+from reactgrad.ops._operand import beside, in_dtype, node
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import normal_axes, normal_axis
-from reactgrad.ops.reductions._on_host import on_host
 
-add_kernels(_unwrapped.register, on_host("unwrap"))
+add_kernels(_unwrapped.register, on_host(("unwrap",)))
 
 
 def part(x: Any, axis: int, start: int | None, stop: int | None = None) -> Any:
@@ -31,7 +31,7 @@ def part(x: Any, axis: int, start: int | None, stop: int | None = None) -> Any:
 
 def _beside(name: str, x: Any, value: Any, axis: int) -> Any:
     """Return what is put before or behind `x` along an axis: one number takes the place of one element."""
-    value = node(value, x)
+    value = beside(value, x)
     if value.ndim == 0:
         if None in x.shape:
             first = part(x, axis, 0, 1)
@@ -136,7 +136,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     for word, value in (("to_begin", to_begin), ("to_end", to_end)):
         if value is None:
             continue
-        value = node(value, row)
+        value = beside(value, row)
         if not np.can_cast(value.dtype, row.dtype, "same_kind"):
             raise DTypeError(
                 f"ediff1d: {word} is {value.dtype}, which does not fit into {row.dtype}, the dtype of the "
@@ -330,8 +330,10 @@ def _spacings(f: Any, axes: Sequence[int], given: Sequence[Any]) -> list[Any]:
         if np.ndim(one) == 0:
             found.append(one)
             continue
-        fixed = not isinstance(stacked(one), Handle)
-        one = node(one, f)
+        fixed = (
+            one if isinstance(one, list | tuple | np.ndarray) and not holds_handles(one) else None
+        )
+        one = beside(one, f)
         length = f.shape[at]
         if one.ndim != 1 or (None not in (length, one.shape[0]) and one.shape[0] != length):
             raise ShapeError(
@@ -339,8 +341,8 @@ def _spacings(f: Any, axes: Sequence[int], given: Sequence[Any]) -> list[Any]:
                 "they are one row of that length."
             )
         apart = diff(in_dtype(one, float) if one.dtype.kind in "iu" else one)
-        if fixed and length:  # even distances take the shorter way, as in NumPy
-            steps = np.diff(one.value)
+        if fixed is not None and length:  # even distances take the shorter way, as in NumPy
+            steps = np.diff(np.asarray(fixed, apart.dtype))
             if len(steps) and (steps == steps[0]).all():
                 apart = steps[0].item()
         found.append(apart)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad.backend import add_kernels
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._op import Op
 from reactgrad.ops._chain import over
@@ -21,9 +22,8 @@ from reactgrad.ops._reduce import (
     sum,
 )
 from reactgrad.ops._where import where as choose
-from reactgrad.ops.reductions._on_host import on_host
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 amax, amin = max, min
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend import Spec, add_kernels, register_anywhere, spec
 from reactgrad.backend.numpy import _histograms
+from reactgrad.backend.numpy._through_host import through_host
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._index import getitem
@@ -19,10 +20,11 @@ from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.reductions._difference import diff
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._truth import own_dtypes
 
-add_kernels(_histograms.register, on_host(*_histograms.NAMES))
+add_kernels(_histograms.register)
+for _name in _histograms.NAMES:
+    register_anywhere(_name, through_host(_name))
 
 Bins = int | str | None
 

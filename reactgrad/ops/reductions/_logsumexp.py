@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -17,10 +18,9 @@ from reactgrad.ops._reduce import Axis, attrs_of, put_back, reduction, sum
 from reactgrad.ops._shapes import normal_axis, resolve
 from reactgrad.ops._softmax import softmax
 from reactgrad.ops._where import where
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._scan import recurrence, row, shifted
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 
 def _float(name: str, dtype: Any) -> Any:

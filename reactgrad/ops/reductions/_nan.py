@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -21,12 +22,11 @@ from reactgrad.ops.reductions._deviation import (
     real_dtype,
     root,
 )
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._product import prod
 from reactgrad.ops.reductions._scan import cumprod, cumsum
 from reactgrad.ops.reductions._truth import own_dtypes
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 
 _RULE = (lambda g, ans, x, number: choose(isnan(x), 0.0, g),)

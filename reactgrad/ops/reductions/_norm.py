@@ -8,6 +8,7 @@ from typing import Any
 
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -29,10 +30,9 @@ from reactgrad.ops._reduce import (
 from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops._where import where
 from reactgrad.ops.reductions._deviation import real_dtype
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._truth import count_nonzero, own_dtypes
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

@@ -8,16 +8,16 @@ import numpy as np
 
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import attrs_of
 from reactgrad.ops._shapes import normal_axis
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._truth import own_dtypes
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 _INTP = np.dtype(np.intp)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad.backend import add_kernels
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Op
@@ -13,10 +14,9 @@ from reactgrad.ops._layout import like_shape, reshape
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import Axis, attrs_of, put_back, reduction, started, sum, sum_dtype
 from reactgrad.ops._where import where as choose
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._scan import products, shifted
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 
 def _others(x: Any, axis: int) -> Any:

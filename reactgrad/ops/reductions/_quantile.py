@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend import Spec, add_kernels, register_anywhere, spec
 from reactgrad.backend.numpy import _order_statistics
+from reactgrad.backend.numpy._through_host import through_host
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
-from reactgrad.ops._operand import node
+from reactgrad.ops._operand import beside, node
 from reactgrad.ops._reduce import Axis, attrs_of
 from reactgrad.ops._shapes import common_device, normal_axes
-from reactgrad.ops.reductions._on_host import on_host
 from reactgrad.ops.reductions._truth import own_dtypes
 
-add_kernels(_order_statistics.register, on_host(*_order_statistics.NAMES))
+add_kernels(_order_statistics.register)
+for _name in _order_statistics.NAMES:
+    register_anywhere(_name, through_host(_name))
 
 METHODS = (
     *("inverted_cdf", "averaged_inverted_cdf", "closest_observation"),
@@ -98,7 +100,7 @@ def _quantile(
     a = node(a, q, weights)
     q = stacked(q)
     weak = type(q) in (int, float) or (isinstance(q, Handle) and _is_number(q))
-    operands = [a, q if weak else node(q, a)]
+    operands = [a, q if weak else beside(q, a)]
     most = 100 if name.endswith("percentile") else 1
     if not _within(q, most):
         raise DTypeError(f"{name}: q={q!r:.60}; it is from 0 to {most}.")

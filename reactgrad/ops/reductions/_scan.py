@@ -6,6 +6,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _scans
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
@@ -14,9 +15,8 @@ from reactgrad.ops._layout import known_shape, reshape
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import sum_dtype
 from reactgrad.ops._shapes import broadcast, common_device, normal_axis, promote
-from reactgrad.ops.reductions._on_host import on_host
 
-add_kernels(_scans.register, on_host(*_scans.NAMES))
+add_kernels(_scans.register, on_host(_scans.NAMES))
 
 
 def along_axis(name: str, dtype_of: Any = lambda dtype: dtype) -> Infer:

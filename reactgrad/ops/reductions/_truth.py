@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend import Spec, add_kernels
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Op
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import Axis, attrs_of, reduction
 from reactgrad.ops._where import where as choose
-from reactgrad.ops.reductions._on_host import on_host
 
-add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
 
 def own_dtypes(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
