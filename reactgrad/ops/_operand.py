@@ -8,7 +8,7 @@ import numpy as np
 
 from reactgrad.nodes._handle import Handle, graph_of, stacked
 from reactgrad.ops._astype import astype
-from reactgrad.ops._layout import known_shape, reshape, spread_like, spread_to
+from reactgrad.ops._layout import known_shape, reshape, spread_like
 from reactgrad.ops._move import to_device
 
 
@@ -37,9 +37,8 @@ def in_dtype(x: Any, dtype: Any) -> Any:
 
 
 def stretched(x: Any, like: Any) -> Any:
-    """Return `x` broadcast to the shape of `like`, some of whose lengths may not be known yet."""
-    shape = known_shape(like)
-    return spread_like(x, like) if shape is None or None in shape else spread_to(x, shape)
+    """Return `x` broadcast to the shape of `like`, also to the one that it has later."""
+    return x if None is not known_shape(x) == known_shape(like) else spread_like(x, like)
 
 
 def nodes_of(*operands: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -17,7 +18,7 @@ Call = Callable[[], object]
 NAMES: Final = (
     *("prod", "all", "any", "count_nonzero", "argmax", "argmin", "nanmax", "nanmin"),
     *("nanargmax", "nanargmin", "var", "std", "logsumexp", "norm"),
-    *("without_nan", "count_numbers", "nanvar", "nanstd"),
+    *("without_nan", "count_numbers", "nanvar", "nanstd", "length"),
 )
 
 # So many elements are looked through at once for NaN: they and their copy stay in the cache.
@@ -230,12 +231,22 @@ def register(xp: Any, kind: str) -> None:
 
         return count
 
+    def bind_length(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        (x,), axes = inputs, range(inputs[0].ndim) if attrs[0] is None else attrs[0]
+        return partial(out.fill, math.prod([x.shape[i] for i in axes]))
+
     binders = (
         *(bind_prod, reduced(xp.logical_and), reduced(xp.logical_or), bind_count),
         *(position("argmax"), position("argmin"), reduced(xp.fmax), reduced(xp.fmin)),
         *(position("nanargmax"), position("nanargmin")),
         *(deviation(False, False), deviation(True, False), bind_logsumexp, bind_norm),
-        *(bind_without_nan, bind_count_numbers, deviation(False, True), deviation(True, True)),
+        *(
+            bind_without_nan,
+            bind_count_numbers,
+            deviation(False, True),
+            deviation(True, True),
+            bind_length,
+        ),
     )
     for name, binder in zip(NAMES, binders, strict=True):
         register_binder(name, kind, binder)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.nodes._handle import Handle
 from reactgrad.ops._clip import clip
 from reactgrad.ops._complex import conj, imag, real
 from reactgrad.ops._elementwise import maximum, sqrt
@@ -18,6 +17,7 @@ from reactgrad.ops._matmul import matmul
 from reactgrad.ops._operand import in_dtype, node, stretched
 from reactgrad.ops._reduce import Axis, axis_of, mean, sum
 from reactgrad.ops._shapes import normal_axes
+from reactgrad.ops.reductions._deviation import length
 
 
 def average(
@@ -166,35 +166,23 @@ def cov(
     if ddof is None:
         ddof = 0 if bias else 1
     if weights is None:
-        apart = x - mean(x, 1, keepdims=True)
-        weighted, count = apart, _length(x)
-        factor = count - ddof
+        apart = weighted = x - mean(x, 1, keepdims=True)
+        factor = length(x, 1) - float(ddof)
     else:
         total = sum(weights)
         apart = x - sum(x * weights, 1, keepdims=True) / total
         weighted = apart * weights
-        if ddof == 0:
-            factor = total
-        elif aweights is None:
-            factor = total - ddof
-        else:
-            factor = (
-                total - sum(weights * in_dtype(node(aweights, x), weights.dtype)) * ddof / total
-            )
-    factor = maximum(factor, 0.0) if isinstance(factor, Handle) else float(max(factor, 0))
-    product = matmul(apart, transpose(conj(weighted) if x.dtype.kind == "c" else weighted))
+        factor = total
+        if ddof and aweights is None:
+            factor = total - float(ddof)
+        elif ddof:
+            apiece = sum(weights * in_dtype(node(aweights, x), weights.dtype))
+            factor = total - apiece * float(ddof) / total
     # As NumPy: a product with the reciprocal, which is infinite where no degree of freedom is left.
-    found = product * (1.0 / factor if isinstance(factor, Handle) or factor else math.inf)
+    share = 1.0 / maximum(factor, 0.0)
+    product = matmul(apart, transpose(conj(weighted) if x.dtype.kind == "c" else weighted))
+    found = product * share
     return reshape(found, ()) if found.shape == (1, 1) else found
-
-
-def _length(x: Any) -> Any:
-    """Return the number of observations; a node where it is not known yet."""
-    if x.shape[1] is not None:
-        return x.shape[1]
-    real_dtype = np.dtype(np.float64)
-    ones = stretched(x._graph.const(np.ones((), real_dtype)), x[:1])
-    return sum(ones)
 
 
 def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any, *others: Any) -> Any:
@@ -260,16 +248,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:
         return found / found
-    deviation = sqrt(real(_diagonal(found)))
+    deviation = sqrt(real(ops.diagonal(found)))
     found = found / expand_dims(deviation, 1) / expand_dims(deviation, 0)
     if found.dtype.kind != "c":
         return clip(found, -1.0, 1.0)
     return clip(real(found), -1.0, 1.0) + clip(imag(found), -1.0, 1.0) * 1j
-
-
-def _diagonal(matrix: Any) -> Any:
-    from reactgrad import ops
-
-    if matrix.shape[0] is None:
-        return ops.diagonal(matrix)
-    return reshape(matrix, -1)[:: matrix.shape[0] + 1]

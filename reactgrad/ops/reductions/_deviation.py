@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import add_kernels
+from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import Handle, apply
-from reactgrad.nodes._op import Op
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._complex import conj, real
 from reactgrad.ops._elementwise import equal, maximum, sqrt, square
@@ -42,14 +42,25 @@ def real_dtype(dtype: Any) -> Any:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
+def _infer_length(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    normal_axes("length", attrs[0], len(specs[0].shape))
+    return spec((), counting(real_dtype(specs[0].dtype)), specs[0].device)
+
+
+LENGTH = Op("length", _infer_length, (None,), (None,), loop_dtypes=own_dtypes)
+
+
+def length(x: Any, axis: Axis = None) -> Any:
+    """Return the number of elements along axes as a node, which follows another shape."""
+    return apply(LENGTH, (x,), (axis if axis is None or isinstance(axis, tuple) else (axis,),))
+
+
 def _count(x: Any, axis: Axis, correction: float) -> Any:
     """Return the number of elements in a row less the correction; a node where it is not known yet."""
     shape = known_shape(x)
     axes = None if shape is None else normal_axes("var", axis, len(shape))
     if axes is None or None in [shape[i] for i in axes]:  # type: ignore[index]
-        wide = counting(real_dtype(x.dtype))
-        ones = stretched(x._graph.const(np.ones((), wide)), x)
-        return maximum(sum(ones, axis) - correction, 0)
+        return maximum(length(x, axis) - correction, 0)
     left = size_of([shape[i] for i in axes]) - correction  # type: ignore[index]
     return left if left > 0 else 0.0
 
@@ -63,7 +74,7 @@ def _apart(x: Any, axis: Axis) -> Any:
 def _slopes(x: Any, axis: Axis, correction: float) -> Any:
     count = _count(x, axis, correction)
     if isinstance(count, Handle):
-        return _apart(x, axis) / put_back(count, x, axis, False)
+        return _apart(x, axis) / count
     return _apart(x, axis) / float(count)
 
 

@@ -16,7 +16,7 @@ from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import multiply, not_equal, subtract
 from reactgrad.ops._join import concatenate
-from reactgrad.ops._layout import broadcast_to, expand_dims, reshape
+from reactgrad.ops._layout import broadcast_to, expand_dims, reshape, spread_like
 from reactgrad.ops._operand import beside, in_dtype, node
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import normal_axes, normal_axis
@@ -25,18 +25,28 @@ add_kernels(_unwrapped.register, on_host(("unwrap",)))
 
 
 def part(x: Any, axis: int, start: int | None, stop: int | None = None) -> Any:
-    """Return the part of `x` between two places along an axis."""
+    """Return the part of `x` between two places along an axis, counted from either end."""
+    if axis < 0:
+        return x[(..., slice(start, stop), *[slice(None)] * (-axis - 1))]
     return x[(*[slice(None)] * axis, slice(start, stop))]
+
+
+def _axis(name: str, axis: Any, ndim: int) -> int:
+    """Return an axis as it is counted, so that it stays the last one of a value with more axes."""
+    at = normal_axis(name, axis, ndim)
+    return at - ndim if axis < 0 else at
 
 
 def _beside(name: str, x: Any, value: Any, axis: int) -> Any:
     """Return what is put before or behind `x` along an axis: one number takes the place of one element."""
-    value = beside(value, x)
+    dtype = np.result_type(x.dtype, value) if isinstance(value, int | float | complex) else None
+    value = in_dtype(beside(value, x), dtype)
     if value.ndim == 0:
-        if None in x.shape:
-            first = part(x, axis, 0, 1)
-            return in_dtype(first * 0, value.dtype) + value
-        return broadcast_to(value, tuple(1 if i == axis else n for i, n in enumerate(x.shape)))
+        if x.shape[axis] == 0:
+            shape = [n or 0 for n in x.shape]
+            shape[axis] = 1
+            return broadcast_to(value, tuple(shape))
+        return spread_like(value, part(x, axis, 0, 1))
     if value.ndim != x.ndim:
         raise ShapeError(
             f"{name} has {value.ndim} axes and the value {x.ndim}: give a number, or an array that fits "
@@ -88,7 +98,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         raise ShapeError(
             "diff of a single number: it has no neighbours. It needs at least one axis."
         )
-    axis = normal_axis("diff", axis, a.ndim)
+    axis = _axis("diff", axis, a.ndim)
     parts = [a]
     if prepend is not None and prepend is not np._NoValue:
         parts.insert(0, _beside("prepend", a, prepend, axis))
@@ -180,14 +190,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     2.0
     """
     y = node(y, x, dx)
-    axis = normal_axis("trapezoid", axis, y.ndim)
+    axis = _axis("trapezoid", axis, y.ndim)
     if x is None:
         width = dx if isinstance(dx, int | float) else node(dx, y)
     else:
         x = node(x, y)
         if x.ndim == 1:
             width = diff(x)
-            behind = tuple(range(1, y.ndim - axis))
+            behind = tuple(range(1, y.ndim - axis % y.ndim))
             width = expand_dims(width, behind) if behind else width
         else:
             width = diff(x, axis=axis)

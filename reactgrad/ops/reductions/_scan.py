@@ -218,7 +218,9 @@ def _one_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
             f"{name} of a value with {x.ndim} axes: say which one, as axis=0, or take rg.{name[:3]}"
             f"{name[11:]}, which goes along all elements in a row."
         )
-    return x, normal_axis(name, 0 if axis is None else axis, x.ndim)
+    axis = 0 if axis is None else axis
+    normal_axis(name, axis, x.ndim)
+    return x, axis
 
 
 def cumulative_sum(

@@ -1,0 +1,82 @@
+"""What is built of several ops follows another shape, and values whose shape shows only when they have run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "average": lambda x: rg.average(x, 1, returned=True)[1],
+    "corrcoef": rg.corrcoef,
+    "cov": rg.cov,
+    "cumprod": rg.cumprod,
+    "cumulative_sum": lambda x: rg.cumulative_sum(x, axis=1, include_initial=True),
+    "diff": lambda x: rg.diff(x, prepend=0.0, append=1.0),
+    "ediff1d": lambda x: rg.ediff1d(x, to_end=[1.0]),
+    "gradient": lambda x: rg.gradient(x, axis=0),
+    "histogram": lambda x: rg.histogram(x, [-2.0, 0.0, 2.0], density=True)[0],
+    "logsumexp": lambda x: rg.logsumexp(x, 0),
+    "max initial": lambda x: rg.max(x, 0, initial=0.5),
+    "mean where": lambda x: rg.mean(x, 1, where=x > 0),
+    "median": lambda x: rg.median(x, 1),
+    "nanmean": lambda x: rg.nanmean(x, 0),
+    "nanstd": lambda x: rg.nanstd(x, 0),
+    "norm": lambda x: rg.norm(x, 3, 1),
+    "prod": lambda x: rg.prod(x, (0, 1)),
+    "std": lambda x: rg.std(x, 1, ddof=1),
+    "sum where": lambda x: rg.sum(x, 1, where=x > 0),
+    "trapezoid": rg.trapezoid,
+    "unwrap": rg.unwrap,
+    "var where": lambda x: rg.var(x, 0, where=x > -9, ddof=1),
+}
+FIRST, SECOND = (
+    np.random.default_rng(i).standard_normal(s) for i, s in enumerate([(3, 4), (5, 6)])
+)
+
+
+def fresh(call: Any, a: Any) -> tuple[Any, Any]:
+    x = rg.Graph().param(a)
+    y = call(x)
+    return y.value, rg.grad((y * y).sum(), x, allow_unused=True)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_another_shape_is_followed(name: str) -> None:
+    g = rg.Graph()
+    x = g.param(FIRST)
+    y = CALLS[name](x)
+    slope = rg.grad((y * y).sum(), x, allow_unused=True)
+    for a in (FIRST, SECOND, FIRST):
+        x.set(a)
+        value, wanted = fresh(CALLS[name], a)
+        np.testing.assert_array_equal(y.value, value)
+        if wanted is not None:
+            np.testing.assert_array_equal(slope.value, wanted.value)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_shape_of_a_function_is_followed(name: str) -> None:
+    g = rg.Graph()
+    x = g.param(FIRST)
+    y = CALLS[name](rg.lift(np.negative, vjp=lambda g, ans, x: (-g,))(x))
+    slope = rg.grad((y * y).sum(), x, allow_unused=True)
+    for a in (FIRST, SECOND):
+        x.set(a)
+        value, wanted = fresh(CALLS[name], -a)
+        np.testing.assert_allclose(y.value, value, rtol=1e-13)
+        if wanted is not None:
+            np.testing.assert_allclose(slope.value, -wanted.value, rtol=1e-12)
+
+
+def test_a_last_axis_stays_the_last_one() -> None:
+    x = rg.Graph().input(FIRST)
+    nodes = rg.diff(x), rg.trapezoid(x), rg.cumsum(x, -1)
+    a = np.random.default_rng(2).standard_normal((2, 3, 4))
+    x.set(a)
+    for y, wanted in zip(nodes, (np.diff(a), np.trapezoid(a), np.cumsum(a, -1)), strict=True):
+        np.testing.assert_allclose(y.value, wanted, rtol=1e-13)
