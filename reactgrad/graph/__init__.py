@@ -7,6 +7,7 @@ A face holds no logic: its verbs are functions of lower floors, listed in one ta
 - ``_questions``: verbs that explain or save a graph. ``_pictures``: verbs that draw it.
 - ``_var``: ``Var``, the handle of a node. ``_detached``: ``DetachedVar``, its view without gradient.
 - ``_value``: the part that both have in common: reading, operators, NumPy's protocols.
+- ``_bits``: the part of it that is operators on bits and booleans.
 - ``_leaves``: ``input``, ``param``, ``const``, as functions and as verbs of a graph.
 - ``_fork``: ``Graph.fork`` and ``Graph.whatif``.
 - ``_files``: ``rg.load`` and ``rg.from_networkx``.

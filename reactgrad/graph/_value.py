@@ -16,6 +16,7 @@ from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow._gate import detach_node, scale_grad
 from reactgrad.graph._array_methods import ArrayMethods
+from reactgrad.graph._bits import BitOperators
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
@@ -31,7 +32,7 @@ class CopyError(ReactgradError, ValueError):
     """NumPy asked for the memory of a node itself."""
 
 
-class Value(ArrayMethods, Handle, Generic[V]):
+class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
     """The common part of Vars and their detached views: reading, and building on them."""
 
     __slots__ = ()
@@ -381,46 +382,6 @@ class Value(ArrayMethods, Handle, Generic[V]):
     __floor__ = ops.floor
     __ceil__ = ops.ceil
 
-    def __and__(self, other: Any) -> Any:
-        return _bitwise("&", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return _bitwise("&", other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return _bitwise("|", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return _bitwise("|", other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return _bitwise("^", self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return _bitwise("^", other, self)
-
-    def __lshift__(self, other: Any) -> Any:
-        return _bitwise("<<", self, other)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return _bitwise("<<", other, self)
-
-    def __rshift__(self, other: Any) -> Any:
-        return _bitwise(">>", self, other)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return _bitwise(">>", other, self)
-
-    def __invert__(self) -> Any:
-        kind = self.dtype.kind
-        if kind == "b":
-            return ops.logical_not(self)
-        if kind in "iu":
-            return ops.invert(self)
-        raise DTypeError(
-            f"~ negates booleans, and the bits of integers; {self.label!r} is of {self.dtype}."
-        )
-
     def __trunc__(self) -> Any:
         return ops.trunc(self)
 
@@ -555,6 +516,12 @@ class Value(ArrayMethods, Handle, Generic[V]):
     def __itruediv__(self, other: Any) -> Any:
         return self._augmented(ops.divide, other, "/=")
 
+    def __ifloordiv__(self, other: Any) -> Any:
+        return self._augmented(ops.floor_divide, other, "//=")
+
+    def __imod__(self, other: Any) -> Any:
+        return self._augmented(ops.remainder, other, "%=")
+
     def __ipow__(self, other: Any) -> Any:
         return self._augmented(ops.raised, other, "**=")
 
@@ -583,28 +550,3 @@ def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:
     if len(numbers) == 1 and (numbers[0] is None or isinstance(numbers[0], tuple | list)):
         return () if numbers[0] is None else tuple(numbers[0])
     return tuple(numbers)
-
-
-# By operator: the op for booleans, the name of the op for integers, and what to write for other numbers.
-_BITWISE: dict[str, tuple[Any, str, str]] = {
-    "&": (ops.logical_and, "bitwise_and", "use it on comparisons such as x > 0"),
-    "|": (ops.logical_or, "bitwise_or", "use it on comparisons such as x > 0"),
-    "^": (ops.not_equal, "bitwise_xor", "for a power write x ** y"),
-    "<<": (None, "left_shift", "write x * 2.0**y"),
-    ">>": (None, "right_shift", "write x / 2.0**y"),
-}
-
-
-def _bitwise(sign: str, a: Any, b: Any) -> Any:
-    """Return the node of an operator on the bits of integers, or on booleans."""
-    of_booleans, of_integers, instead = _BITWISE[sign]
-    kinds = "".join([_kind(a), _kind(b)])
-    if kinds == "bb" and of_booleans is not None:
-        return of_booleans(a, b)
-    if set(kinds) <= set("biu"):
-        return getattr(ops, of_integers)(a, b)
-    raise DTypeError(f"{sign} combines booleans, or the bits of integers; {instead}.")
-
-
-def _kind(x: Any) -> str:
-    return x.dtype.kind if isinstance(x, Value) else np.asarray(x).dtype.kind

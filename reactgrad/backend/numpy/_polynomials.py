@@ -101,6 +101,6 @@ def polyfit(x: Any, y: Any, out: Any, degree: int) -> None:
 def polyfit_gram(x: Any, g: Any, out: Any, degree: int) -> None:
     """Write ``inv(V.T @ V) @ g`` for the matrix `V` of powers, without that product."""
     matrix, lengths = _powers(x, degree)
-    triangle = np.linalg.qr(matrix, "r")
+    triangle: Any = np.linalg.qr(matrix, "r")
     scaled = g / lengths
     out[...] = np.linalg.solve(triangle, np.linalg.solve(triangle.T, scaled)) / lengths

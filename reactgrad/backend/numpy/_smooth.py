@@ -63,7 +63,8 @@ def _coefficients(order: int) -> tuple[float, ...]:
 
 
 def _quotient(x: Any, order: int) -> Any:
-    sine, cosine = sinpi(x), sinpi(x + 0.5) if order else None
+    sine = sinpi(x)
+    cosine = sinpi(x + 0.5) if order else sine
     value = sine / (np.pi * x)
     # Derivatives of ``x sinc(x)``, which is a sine.
     for i in range(1, order + 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,28 @@ def test_operators_refuse_floats_and_say_what_to_write(call: Any) -> None:
 def test_caret_of_a_float_names_the_power() -> None:
     with pytest.raises(rg.DTypeError, match=r"x \*\* y"):
         _ = rg.Graph().input(2.0) ^ 3
+
+
+@pytest.mark.parametrize("sign", ["&", "|", "^", "<<", ">>", "//", "%"])
+def test_augmented_operators_on_a_leaf_name_set(sign: str) -> None:
+    g = rg.Graph()
+    names = {"x": g.input(np.array([1, 2]), name="x")}
+    with pytest.raises(rg.SetError, match=r"x\.set"):
+        exec(f"x {sign}= 1", names)
+    names["x"] = names["x"] + 0
+    exec(f"x {sign}= 1", names)
+    assert names["x"].value.tolist() == [eval(f"{one} {sign} 1") for one in (1, 2)]
+
+
+def test_trunc_of_python_builds_a_node() -> None:
+    x = rg.Graph().input([1.26, -1.26])
+    assert math.trunc(x).value.tolist() == [1.0, -1.0]
+
+
+def test_detached_vars_have_the_operators() -> None:
+    x = rg.Graph().input(np.array([1, 6]))
+    assert (x.detach() ^ 3).value.tolist() == [2, 5]
+    assert (~x.detach()).value.tolist() == [-2, -7]
 
 
 # --- whole arrays ---------------------------------------------------------------------------------
