@@ -84,3 +84,19 @@ def test_normalised_columns_of_many_rows() -> None:
     x = rg.Graph().input(np.full((16000, 2), 0.1, "f4"))
     np.testing.assert_allclose(rg.softmax(x, 0).value, 1 / 16000, rtol=1e-6)
     np.testing.assert_allclose(rg.log_softmax(x, 0).value, -np.log(16000), rtol=1e-6)
+
+
+def test_products_of_half_floats_are_computed_in_float32() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.random(shape).astype("f2") for shape in ((40, 3000), (3000, 30)))
+    g = rg.Graph()
+    x, y = g.input(a), g.input(b)
+    exact = a.astype(float) @ b.astype(float)
+    for node, wanted in (
+        (x @ y, exact),
+        (rg.einsum("ij,jk->ki", x, y), exact.T),
+        (x[0] @ y[:, 0], exact[0, 0]),
+        (rg.linear(x, y, 1.0), exact + 1.0),
+    ):
+        assert node.dtype == np.float16
+        np.testing.assert_allclose(node.value, wanted.astype("f2"), rtol=1e-3)

@@ -29,6 +29,10 @@ UFUNCS = (
 # On so few elements the start of a call costs more than moving the elements.
 FEW = 4096
 
+# With more products of half floats BLAS in float32 is faster: 1 ms in place of 200 ms for 256 x 256 x 256. NumPy
+# adds them up in float32, too.
+FEW_HALVES = 512
+
 # On so few elements NumPy's masked copy is as fast as a product with the mask; on many it is ten times slower.
 FEW_MASKED = 512
 _ADDED = object()  # in place of an index: the term is a call that adds itself
@@ -231,6 +235,14 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
         )
 
     def bind_matmul(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        if xp is np and out.dtype.char == "e" and out.size * inputs[0].shape[-1] > FEW_HALVES:
+            a, b, product = (np.empty(one.shape, np.float32) for one in (*inputs, out))
+            return InTurn(
+                partial(xp.copyto, a, inputs[0]),
+                partial(xp.copyto, b, inputs[1]),
+                bind_matmul((a, b), product, ()),
+                partial(xp.copyto, out, product, "same_kind"),
+            )
         # `dot` gives the same bits here, and its call costs less.
         plain = all(map(_dotted, inputs, (out, out))) and out.size and out.flags.c_contiguous
         return partial(xp.dot if plain else xp.matmul, *inputs, out)
