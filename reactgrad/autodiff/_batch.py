@@ -328,6 +328,34 @@ def _place_diagonal(part: _Part) -> Any:
     return apply(part.op, (_swapped(part.wides[0]),), attrs)
 
 
+def _on_last(part: _Part) -> Any:
+    """Batch an op on the last axes of its operands: the axis of seeds goes in front of all others for it."""
+    shapes = [known_shape(operand) for operand in part.operands]
+    if part.shape is None or None in shapes:
+        return None
+    ndim = len(part.shape)
+    if part.op.name in ("tril", "triu") and len(shapes[0] or ()) < 2:  # a vector becomes a matrix
+        return None
+    operands = [
+        operand if wide is None else _in_front(wide, ndim)
+        for operand, wide in zip(part.operands, part.wides, strict=True)
+    ]
+    return transpose(apply(part.op, operands, part.attrs), (*range(1, ndim + 1), 0))
+
+
+def _in_front(wide: Any, ndim: int) -> Any:
+    """Return an operand with its last axis in front of `ndim` others, some of them new."""
+    last = len(wide.shape) - 1
+    moved = transpose(wide, (last, *range(last)))
+    return expand_dims(moved, tuple(range(1, ndim - last + 1))) if last < ndim else moved
+
+
+def _kron(part: _Part) -> Any:
+    if all(wide is not None for wide in part.wides):
+        return None
+    return apply(part.op, (part.thin(0), part.thin(1)))
+
+
 def _transform(part: _Part) -> Any:
     """Batch a Fourier transform, or a shift of its result."""
     shape = known_shape(part.operands[0])
@@ -347,6 +375,7 @@ RULES: Final[dict[str, Rule]] = {
     "broadcast_to": _to_shape,
     "chosen_along": _along,
     "concatenate": _join,
+    "cross": _on_last,
     "cumsum": _along,
     "diagonal": _diagonal,
     "einsum": _einsum,
@@ -359,6 +388,7 @@ RULES: Final[dict[str, Rule]] = {
     "ifft": _transform,
     "irfft": _transform,
     "irfft_transposed": _transform,
+    "kron": _kron,
     "log_softmax_grad": _rows,
     "matmul": _matmul,
     "mean": _reduce,
@@ -380,6 +410,8 @@ RULES: Final[dict[str, Rule]] = {
     "sum": _reduce,
     "sum_to": _to_shape,
     "transpose": _transpose,
+    "tril": _on_last,
+    "triu": _on_last,
     "unbind": _unbind,
     "vdot": _vdot,
 }
