@@ -42,6 +42,8 @@ from reactgrad.backend._parts import placed as placed
 from reactgrad.backend._parts import split_key as split_key
 from reactgrad.backend._parts import unbind_key as unbind_key
 from reactgrad.backend._registry import Binder as Binder
+from reactgrad.backend._registry import GuardedStep as GuardedStep
+from reactgrad.backend._registry import Launch as Launch
 from reactgrad.backend._registry import find_binder as find_binder
 from reactgrad.backend._registry import has_kernel as has_kernel
 from reactgrad.backend._registry import may_overwrite as may_overwrite

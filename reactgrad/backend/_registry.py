@@ -52,12 +52,32 @@ class _Guarded(NamedTuple):
         self, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         with self.guard:
-            return partial(_run_guarded, self.guard, self.binder(inputs, out, attrs))
+            return GuardedStep(self.guard, self.binder(inputs, out, attrs))
 
 
-def _run_guarded(guard: Any, step: Callable[[], object]) -> object:
-    with guard:
-        return step()
+class GuardedStep:
+    """A step that runs with its device as the current one."""
+
+    __slots__ = ("guard", "step")
+
+    def __init__(self, guard: Any, step: Callable[[], object]) -> None:
+        self.guard, self.step = guard, step
+
+    def __call__(self) -> object:
+        with self.guard:
+            return self.step()
+
+
+class Launch:
+    """A step of a GPU that may be captured, see ``cupy._capture``; `xp` is the library that it calls."""
+
+    __slots__ = ("call", "xp")
+
+    def __init__(self, call: Callable[[], object], xp: Any) -> None:
+        self.call, self.xp = call, xp
+
+    def __call__(self) -> object:
+        return self.call()
 
 
 class _Compiled(NamedTuple):

@@ -265,49 +265,6 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
             found = read_value(self._present(), self.label)[0]
         return "cpu" if found is None else found.device
 
-    def to(self, *targets: Any, dtype: Any = None, device: str | None = None) -> Any:
-        """Return the value in another dtype, on another device, or both.
-
-        Where there is nothing to do, this is the node itself. Otherwise it is a node that follows this one,
-        and gradients come back in its dtype and to its device. A copy from one device to another waits for
-        neither; only a copy to the host waits, for the value that it copies.
-
-        Parameters
-        ----------
-        *targets : dtype_like or str
-            A dtype, the name of a device, or one of each.
-        dtype : dtype_like, optional
-        device : str, optional
-            One of ``rg.devices()``.
-
-        Raises
-        ------
-        DeviceError
-            If there is no such device.
-        DTypeError
-            If there is no such dtype, or it would drop an imaginary part.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> x = rg.Graph().input([1.0, 2.0])
-        >>> x.to("float64") is x, x.to("cpu") is x
-        (True, True)
-        >>> x.to("float32").to("cpu").dtype
-        dtype('float32')
-        """
-        return ops.to(self, *targets, dtype=dtype, device=device)
-
-    def to_device(self, device: str, /, *, stream: None = None) -> Any:
-        """Return the value on another device, as the array API standard calls ``to``."""
-        return ops.to(self, device=device)
-
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        """Return ``reactgrad``, which has the functions of the array API standard."""
-        from reactgrad.graph._standard import namespace_of
-
-        return namespace_of(api_version)
-
     @property
     def graph(self) -> Any:
         """The graph that the node belongs to."""

@@ -204,7 +204,10 @@ class Columns(Facts):
         for key, array in list(known.items()):
             if stays(old, key.dtype, key.device):
                 if type(new) is float:  # in place: bound steps see the new number there
-                    array[...] = new
+                    if key.device == "cpu":
+                        array[...] = new
+                    else:
+                        device_of(key.device).assign(array, new)
                     continue
                 self.moved(slot)  # steps hold this array
             del known[key]
@@ -217,9 +220,10 @@ class Columns(Facts):
 def stays(number: Any, dtype: Any, device: str) -> bool:
     """Return whether a leaf's literal is one array that is written in place.
 
-    Only for float64 on the host: it takes every float.
+    On the host only for float64, which takes every float. On a device also for shorter floats, so that a new
+    number needs no other step.
     """
-    return type(number) is float and dtype is _FLOAT64 and device == "cpu"
+    return type(number) is float and (dtype is _FLOAT64 or (device != "cpu" and dtype.kind == "f"))
 
 
 def shaped(buffer: Any, found: Spec) -> Any:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from reactgrad.backend import Blockwise, Elementwise, Reduction, Strip, Turn
+from reactgrad.backend import Blockwise, Elementwise, GuardedStep, Launch, Reduction, Strip, Turn
 from reactgrad.scheduler import Step
 
 Sources = Callable[[int], list[tuple[int, int]]]
 
 
 _KINDS = frozenset((Elementwise, Reduction))
+_ON_DEVICES = frozenset((GuardedStep, Launch))
 
 
 class _Group:
@@ -58,7 +59,12 @@ def fuse(
     list of callable
         ``steps`` itself if nothing can be computed together.
     """
-    if _KINDS.isdisjoint(map(type, steps)):
+    kinds = set(map(type, steps))
+    if not _ON_DEVICES.isdisjoint(kinds):
+        from reactgrad.backend.cupy._capture import captured
+
+        steps = captured(steps, stopped)
+    if _KINDS.isdisjoint(kinds):
         return steps
     groups: list[_Group] = []
     open_groups: dict[tuple[int, ...], _Group] = {}
@@ -89,11 +95,11 @@ def replaced(fused: list[Step], steps: list[Step], places: Collection[int]) -> b
     """
     for at in places:
         call, step = fused[at], steps[at]
-        if type(call) is Turn:
+        if isinstance(call, Turn) or hasattr(call, "segment"):
             if not call.becomes(step):
                 return False
         elif fused is steps:  # nothing was grouped
-            if type(step) in _KINDS:
+            if type(step) in _KINDS or type(step) in _ON_DEVICES:
                 return False
         elif _shape(call) != _shape(step):
             return False

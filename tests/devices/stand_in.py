@@ -492,11 +492,22 @@ class _Module:
         signature = _signature(name, self._functions[name])
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if name == "matmul" and len(args) == 3:
+                args, kwargs = args[:2], {**kwargs, "out": args[2]}
             if signature is not None:
                 try:
-                    signature.bind(*args, **kwargs)
+                    bound = signature.bind(*args, **kwargs)
                 except TypeError as error:
                     raise TypeError(f"cupy.{name}: {error}") from None
+                names = list(signature.parameters)
+                if "out" in names and names.index("out") < len(
+                    args
+                ):  # by name, as `_call` knows it
+                    at = names.index("out")
+                    args, kwargs = args[:at], {**dict(zip(names[at:], args[at:])), **kwargs}
+                    if kwargs["out"] is None:
+                        del kwargs["out"]
+                assert bound is not None
             return _call(name, function, args, kwargs)
 
         setattr(self, name, call)

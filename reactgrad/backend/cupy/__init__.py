@@ -3,6 +3,7 @@
 Imported when a CuPy array or a device ``"cuda:0"`` is first met. CuPy itself is imported here and nowhere else.
 
 - ``_cupy``: the devices, one for each GPU, and the block in which one of them is current.
+- ``_capture``: runs of kernels that are launched as one graph.
 - ``_forms``: NumPy's calls that CuPy lacks.
 - ``_keys``: indices whose arrays lie on the device.
 - ``_kernels``: kernels that are not those of NumPy with CuPy's functions.

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend._registry import find_binder, register_binder, register_kernel
+from reactgrad.backend.cupy._capture import CAPTURED, Launching
 from reactgrad.backend.cupy._forms import with_numpys_forms
 from reactgrad.backend.cupy._keys import device_keys
+from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._numpy import register_like_numpy
 
 Call = Callable[[], object]
@@ -24,6 +26,37 @@ def register_kernels(xp: Any, special: Any, kind: str) -> None:
     _register_indexing(xp, kind)
     _register_rows(xp, kind)
     _register_errors(xp, special, kind)
+    _register_chain(xp, kind)
+    for name in CAPTURED:
+        register_binder(name, kind, Launching(find_binder(name, kind), xp))
+
+
+def _register_chain(xp: Any, kind: str) -> None:
+    """Register products of the chain rule, see ``numpy._chain``, in memory of their own."""
+
+    def bind(ufunc: Any, both: bool) -> Callable[..., Call]:
+        def bound(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+            zero = xp.zeros((), out.dtype)
+            wrong, none = xp.empty(out.shape, bool), xp.empty(out.shape, bool)
+            calls = [partial(ufunc, *inputs, out), partial(xp.equal, inputs[0], zero, none)]
+            if both:
+                other = xp.empty(out.shape, bool)
+                calls += [
+                    partial(xp.equal, inputs[1], zero, other),
+                    partial(xp.logical_or, none, other, wrong),
+                ]
+                none, wrong = wrong, none
+            calls += [
+                partial(xp.isnan, out, wrong),
+                partial(xp.logical_and, none, wrong, none),
+                partial(xp.copyto, out, zero, "same_kind", none),
+            ]
+            return InTurn(*calls)
+
+        return bound
+
+    register_binder("chain_times", kind, bind(xp.multiply, True))
+    register_binder("chain_over", kind, bind(xp.divide, False))
 
 
 def _register_reductions(xp: Any, kind: str) -> None:
