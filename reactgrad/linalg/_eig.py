@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reactgrad.backend import Spec, spec
-from reactgrad.linalg._eigh import kernels as _kernels  # noqa: F401 - registers this one's, too
 from reactgrad.linalg._matrices import (
     adjoint,
     column,

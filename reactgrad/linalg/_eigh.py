@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import Spec, add_kernels, spec
-from reactgrad.backend.array_api._on_host import on_host
-from reactgrad.backend.numpy import _decompose as kernels
+from reactgrad.backend import Spec, spec
 from reactgrad.linalg._matrices import (
     adjoint,
     column,
@@ -220,6 +218,3 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     array([1., 3.])
     """
     return apply(EIGVALSH, (a,), (_triangle_of(UPLO),))
-
-
-add_kernels(kernels.register, on_host(kernels.NAMES))

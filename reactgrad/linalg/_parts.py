@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.array_api._on_host import on_host
+from reactgrad.backend.numpy import _decompose as kernels
 from reactgrad.linalg._matrices import real_dtype
 from reactgrad.nodes._op import Attrs, Infer, Jvp, Op, Vjp
 from reactgrad.ops._shapes import common_device
@@ -95,3 +96,6 @@ def _infer(layout: Layout, index: int) -> Infer:
         return spec((*packed.shape[:-1], *shape), dtype, packed.device)
 
     return infer
+
+
+add_kernels(kernels.register, on_host(kernels.NAMES))

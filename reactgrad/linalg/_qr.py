@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from reactgrad._errors import DTypeError, GradientError
 from reactgrad.backend import Spec, spec
 from reactgrad.linalg._cholesky import solve_triangular
-from reactgrad.linalg._eigh import kernels as _kernels  # noqa: F401 - registers this one's, too
 from reactgrad.linalg._matrices import (
     adjoint,
     conjugate,

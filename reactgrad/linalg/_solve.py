@@ -231,6 +231,13 @@ def inv(a: Any) -> Any:
     return inverse(a, strict=True)
 
 
+def _known(x: Any) -> tuple[int, ...]:
+    """Return a shape whose lengths are all known."""
+    if None in x.shape:
+        raise x._unknown_length()
+    return x.shape
+
+
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """Return the inverse of a tensor as a map from its last axes to its first `ind` ones.
 
@@ -263,7 +270,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     a = node(a)
     if ind <= 0:
         raise ShapeError(f"tensorinv: ind={ind}; it is the number of first axes, at least 1.")
-    shape = a.shape
+    shape = _known(a)
     first, last = shape[:ind], shape[ind:]
     return reshape(inv(reshape(a, (-1, prod(last)))), (*last, *first))
 
@@ -304,9 +311,9 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     if axes is not None:
         last = normal_axes("tensorsolve", axes, a.ndim)
         a = transpose(a, (*[i for i in range(a.ndim) if i not in last], *last))
-    shape = a.shape[b.ndim :]
+    shape = _known(a)[b.ndim :]
     size = prod(shape)
-    if prod(b.shape) != size:
+    if prod(_known(b)) != size:
         raise MatrixShapeError(
             f"tensorsolve: the first axes of a, {a.shape[: b.ndim]}, must be those of b, {b.shape}, and hold "
             f"as many elements as the last ones, {shape}."

@@ -178,9 +178,11 @@ class Columns(Facts):
         assert found is not None
         if operand is None or operand.weak is not None:
             return None
-        others = [self.specs[one].shape for one in parents[1:]]  # type: ignore[union-attr]
+        attrs = self.attrs[slot]
+        if len(parents) > 1:
+            attrs = (*[self.specs[one].shape for one in parents[1:]], *attrs)  # type: ignore[union-attr]
         with on(found.device):  # where the layout allows no view, a library may copy
-            view = op.view(shaped(buffer, operand), *others, *self.attrs[slot])
+            view = op.view(shaped(buffer, operand), *attrs)
         return view if view is None or found.shape else view.reshape(1)
 
     def _new_memory(self, found: Spec) -> Any:

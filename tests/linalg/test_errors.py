@@ -101,6 +101,15 @@ def test_arguments_that_have_no_meaning_are_refused(call: Any, text: str) -> Non
         call(rg.Graph().input(np.eye(2)))
 
 
+def test_lengths_that_are_not_known_are_asked_for() -> None:
+    g = rg.Graph()
+    x = g.input(shape=(None, 2, 3), dtype="f8")
+    with pytest.raises(rg.ShapeError, match="not known"):
+        L.tensorinv(x, 1)
+    with pytest.raises(rg.ShapeError, match="not known"):
+        L.tensorsolve(x, np.ones(3))
+
+
 def test_what_has_no_gradient_says_so() -> None:
     g = rg.Graph()
     x = g.param(np.eye(3, 2))

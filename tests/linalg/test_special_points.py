@@ -326,3 +326,17 @@ def test_gradients_in_single_precision_stay_single(dtype: str) -> None:
         found, wanted = slope(number, a), slope(number, a.astype({"f": "d", "F": "D"}[dtype]))
         assert found.dtype == np.dtype(dtype)
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_singular_vectors_of_a_square_singular_matrix() -> None:
+    # A single 0 among distinct values: its vectors move smoothly, but for a sign.
+    a = TURN @ np.diag([3.0, 2.0, 1.0, 0.0]) @ TURN
+    weights = RNG.standard_normal((4, 4))
+
+    def both(x: Any) -> Any:
+        u, s, vh = L.svd(x)
+        planes = [(weights @ one) @ one for one in (u[:, 3], vh[3], u[:, 0])]
+        return rg.stack([*planes, (s**2).sum()])
+
+    rg.testing.check_grads(both, [a], order=1, rtol=1e-6)
+    assert np.isfinite(slope(lambda x: both(x).sum(), a)).all()
