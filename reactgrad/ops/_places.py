@@ -59,14 +59,18 @@ class Index:
         The axis along which it takes whole rows, counted from the end if negative; ``None`` if it does more.
     along
         Its only part, if that is a ``Slot`` with an axis.
+    first
+        The number of integers and arrays of them that it begins with, if all other axes are whole and it is no
+        index of rows; else 0.
     """
 
-    __slots__ = ("along", "basic", "count", "key", "parts", "row")
+    __slots__ = ("along", "basic", "count", "first", "key", "parts", "row")
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
         self.along: Slot | None = None
         self.row: int | None = None
+        self.first = 0
         arrays = [i for i, p in enumerate(parts) if isinstance(p, np.ndarray | Slot)]
         self.basic = not arrays
         self.count = 0  # of operands
@@ -77,6 +81,8 @@ class Index:
                 self.along = slots[0]
             elif len(arrays) == 1:
                 self.row = _row(parts, arrays[0])
+            if self.row is None and self.along is None:
+                self.first = _first(parts, arrays[-1] + 1)
         self.key: object = (
             id(self) if len(arrays) > self.count else tuple([_part_key(p) for p in parts])
         )
@@ -132,15 +138,25 @@ class Index:
 def _row(parts: tuple[Any, ...], at: int) -> int | None:
     """Return the axis that the array at this place indexes, if all other axes are whole."""
     one = parts[at]
-    whole = all(
-        p is Ellipsis or (isinstance(p, slice) and p == slice(None))
-        for p in (*parts[:at], *parts[at + 1 :])
-    )
+    whole = all(map(_is_whole, (*parts[:at], *parts[at + 1 :])))
     if not whole or (isinstance(one, np.ndarray) and one.dtype.kind not in "iu"):
         return None
     if any(p is Ellipsis for p in parts[:at]):
         return at - len(parts)
     return at
+
+
+def _first(parts: tuple[Any, ...], count: int) -> int:
+    """Return `count` if all parts before it are integers or arrays of them and all others are whole axes."""
+    many = all(
+        isinstance(p, int | Slot) or (isinstance(p, np.ndarray) and p.dtype.kind in "iu")
+        for p in parts[:count]
+    )
+    return count if many and all(map(_is_whole, parts[count:])) else 0
+
+
+def _is_whole(part: Any) -> bool:
+    return part is Ellipsis or (isinstance(part, slice) and part == slice(None))
 
 
 def width(part: Any) -> int:

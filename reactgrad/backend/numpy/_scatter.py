@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ Array = np.ndarray[Any, Any]
 
 # So few numbers NumPy checks by itself in less time than two reductions take.
 FEW = 64
+# Of places, not more are kept from one run to the next: 8 MiB.
+MOST_KEPT = 1 << 20
 
 
 def bind_gather(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
@@ -38,9 +40,11 @@ def bind_gather(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call
         if index.row is not None:
             numbers, mode = index.numbers(indices)
             return partial(_take, x, numbers, index.row % x.ndim, mode, out)
-        if index.along is not None:
-            at: Any = positions(x.shape, index, indices)
-            return partial(_take_flat, x.reshape(-1), at, out.reshape(-1))
+        if (
+            index.along is not None
+        ):  # NumPy itself is as fast for several arrays, but not for a grid of them
+            at = _along(x.shape, index.along, indices[0])
+            return partial(_take_flat, x.reshape(-1), at.flat, out.reshape(-1))
     return partial(_gather, x, indices, out, index)
 
 
@@ -87,10 +91,18 @@ def _gather(x: Array, indices: Sequence[Array], out: Array | None, index: Any) -
     return None
 
 
-def positions(
-    shape: Sequence[int], index: Any, indices: Sequence[Array]
-) -> Callable[[], Array] | None:
-    """Return a call for the flat places of the elements of an index, or ``None`` where this has no such call.
+class Places(NamedTuple):
+    """The shape of the part at an index, and a call for the flat place of each of its elements.
+
+    The places broadcast to the part, with the axes behind the indexed ones as one.
+    """
+
+    shape: tuple[int, ...]
+    flat: Callable[[], Array]
+
+
+def places(shape: Sequence[int], index: Any, indices: Sequence[Array]) -> Places | None:
+    """Return the places of the part at an index, or ``None`` where they are not counted through here.
 
     Parameters
     ----------
@@ -99,38 +111,80 @@ def positions(
     indices
         The operands of the index.
     """
-    if _masked(indices) or (index.row is None and index.along is None):
+    if _masked(indices):
         return None
-    numbers, mode = index.numbers(indices)
-    ndim = len(shape)
     if index.row is not None:
-        axis = index.row % ndim
-        behind = prod(shape[axis + 1 :])
-        first = np.arange(prod(shape[:axis])) * (shape[axis] * behind)
-        grid = first.reshape(-1, *[1] * (numbers.ndim + 1)) + np.arange(behind)
-        wanted: tuple[int, ...] = (*numbers.shape, 1)
-    else:
-        axis = index.along.axis % numbers.ndim
-        behind = prod(shape[axis + 1 :])
-        lengths = [
-            *(numbers.shape if index.along.short else shape[: numbers.ndim]),
-            *shape[numbers.ndim :],
-        ]
-        lengths[axis] = 1
-        grid = np.zeros((), np.intp)
-        for i, n in enumerate(lengths):
-            step = np.arange(n) * prod(shape[i + 1 :])
-            grid = grid + step.reshape(-1, *[1] * (ndim - 1 - i))
-        wanted = (*numbers.shape, *[1] * (ndim - numbers.ndim))
-    grid = grid.astype(np.intp, copy=False)
+        return _of_rows(shape, index.row % len(shape), *index.numbers(indices))
+    if index.along is not None:
+        return _along(shape, index.along, indices[0])
+    return _of_several(shape, index, indices) if index.first else None
 
-    def at() -> Array:
-        found = numbers_in(numbers, mode, shape, axis)
-        if mode == "raise" and found.size and found.min() < 0:
-            found = np.where(found < 0, found + shape[axis], found)
-        return grid + found.reshape(wanted) * behind
 
-    return at
+def _counted(numbers: Array, mode: str, shape: Sequence[int], axis: int) -> Array:
+    """Return `numbers` as indices of an axis that are not negative."""
+    found = numbers_in(numbers, mode, shape, axis)
+    if mode == "raise" and found.size and found.min() < 0:
+        found = np.where(found < 0, found + shape[axis], found)
+    return found
+
+
+def _memory(shape: tuple[int, ...]) -> Array | None:
+    """Return memory that a call may use again and again, since the system gives new memory slowly."""
+    return np.empty(shape, np.intp) if prod(shape) <= MOST_KEPT else None
+
+
+def _of_rows(shape: Sequence[int], axis: int, numbers: Array, mode: str) -> Places:
+    behind = prod(shape[axis + 1 :])
+    first = np.arange(prod(shape[:axis])) * (shape[axis] * behind)
+    grid = first.reshape(-1, *[1] * (numbers.ndim + 1)) + np.arange(behind)
+    steps = _memory((*numbers.shape, 1))
+    total = _memory(np.broadcast_shapes(grid.shape, (*numbers.shape, 1)))
+
+    def flat() -> Array:
+        found = _counted(numbers, mode, shape, axis)[..., None]
+        return np.add(grid, np.multiply(found, behind, out=steps), out=total)
+
+    return Places((*shape[:axis], *numbers.shape, *shape[axis + 1 :]), flat)
+
+
+def _along(shape: Sequence[int], how: Any, numbers: Array) -> Places:
+    ndim, axis = len(shape), how.axis % numbers.ndim
+    lengths = [*(numbers.shape if how.short else shape[: numbers.ndim]), *shape[numbers.ndim :]]
+    lengths[axis] = 1
+    grid = np.zeros((), np.intp)
+    for i, n in enumerate(lengths):
+        step = np.arange(n) * prod(shape[i + 1 :])
+        grid = grid + step.reshape(-1, *[1] * (ndim - 1 - i))
+    wanted, behind = (*numbers.shape, *[1] * (ndim - numbers.ndim)), prod(shape[axis + 1 :])
+    part = np.broadcast_shapes(grid.shape, wanted)
+    steps, total = _memory(wanted), _memory(part)
+
+    def flat() -> Array:
+        found = _counted(numbers, how.mode, shape, axis).reshape(wanted)
+        return np.add(grid, np.multiply(found, behind, out=steps), out=total)
+
+    return Places(part, flat)
+
+
+def _of_several(shape: Sequence[int], index: Any, indices: Sequence[Array]) -> Places:
+    rest = shape[index.first :]
+    terms: list[tuple[Array, str, int, Array | None]] = []
+    for axis, part in enumerate(index.parts[: index.first]):
+        operand = hasattr(part, "number")
+        numbers = indices[part.number - 1] if operand else np.asarray(part)
+        terms.append((numbers, part.mode if operand else "raise", axis, _memory(numbers.shape)))
+    before = np.broadcast_shapes(*[one.shape for one, *_ in terms])
+    sums, grid = _memory(before), np.arange(prod(rest))
+    total = _memory((*before, grid.size))
+
+    def flat() -> Array:
+        found: Any = 0
+        for numbers, mode, axis, steps in terms:
+            each = _counted(numbers, mode, shape, axis)
+            found = np.add(found, np.multiply(each, prod(shape[axis + 1 :]), out=steps), out=sums)
+        return found if grid.size == 1 else np.add(found[..., None], grid, out=total)
+
+    return Places((*before, *rest), flat)
 
 
 def adder(
@@ -140,34 +194,20 @@ def adder(
 
     It takes the value, in one piece, which may have a wider dtype.
     """
-    at = positions(shape, index, indices)
-    whole = _part_shape(shape, index, indices)
+    at = places(shape, index, indices)
     once = index.along is None and all(one.dtype.kind == "b" for one in index.arrays(indices))
 
     def add(target: Any) -> None:
         if once:  # a mask names no place twice
             target[index.filled([None, *indices], shape)] += x
-            return
-        if at is None:
+        elif at is None:
             key = index.filled([None, *indices], shape)
             np.add.at(target, key, x.astype(target.dtype, copy=False))
-            return
-        flat = at()
-        part = flat.shape if whole is None else whole
-        values = np.broadcast_to(x, part).astype(target.dtype, copy=False)
-        np.add.at(target.reshape(-1), flat.reshape(-1), values.reshape(-1))
+        else:
+            values = np.broadcast_to(x, at.shape).astype(target.dtype, copy=False)
+            np.add.at(target.reshape(-1), at.flat().reshape(-1), values.reshape(-1))
 
     return add
-
-
-def _part_shape(
-    shape: Sequence[int], index: Any, indices: Sequence[Array]
-) -> tuple[int, ...] | None:
-    """Return the shape of a part whose places are counted here; ``None`` for that of the places."""
-    if index.row is None:
-        return None
-    axis, numbers = index.row % len(shape), index.numbers(indices)[0]
-    return (*shape[:axis], *numbers.shape, *shape[axis + 1 :])
 
 
 def _masked(indices: Sequence[Any]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad.backend._parts import numbers_check
 from reactgrad.backend._registry import Direct, register_binder
-from reactgrad.backend.numpy._scatter import adder, bind_rows, positions
+from reactgrad.backend.numpy._scatter import adder, bind_rows, places
 from reactgrad.backend.numpy._sums import WIDER
 
 Call = Callable[[], object]
@@ -104,12 +104,12 @@ def _extremum(ufunc: Any, empty: Callable[[Any], Any]) -> Callable[..., Call]:
     def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         data, numbers = inputs
         check, least = numbers_check(numbers, out.shape, 0), empty(out.dtype)
-        at: Any = positions(out.shape, attrs[1], (numbers,))
+        at: Any = places(out.shape, attrs[1], (numbers,))
 
         def extremum() -> None:
             check()
             out.fill(least)
-            ufunc.at(out.reshape(-1), at().reshape(-1), data.reshape(-1))
+            ufunc.at(out.reshape(-1), at.flat().reshape(-1), data.reshape(-1))
 
         return extremum
 
