@@ -243,16 +243,26 @@ def bind_rows(
         numbers = np.concatenate([in_range(*index.numbers(indices)) for _, index, indices in terms])
         if not numbers.size:
             return
-        rows, place = np.unique(
-            np.where(numbers < 0, numbers + length, numbers), return_inverse=True
-        )
-        values = np.concatenate(
-            [x.astype(wide).reshape(before, -1, behind) for x, _, _ in terms], axis=1
-        )
-        total = np.zeros((before, rows.size, behind), wide)
-        first = np.arange(before).reshape(-1, 1, 1) * (rows.size * behind)
+        parts = [x.reshape(before, -1, behind) for x, _, _ in terms]
+        values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        numbers = np.where(numbers < 0, numbers + length, numbers)
+        order = numbers.argsort(kind="stable")
+        ordered = numbers[order]
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        counts = np.diff(starts, append=numbers.size)
+        alone = counts == 1
+        # A row that nothing else is added to has its own bits in any dtype.
+        single = starts[alone]
+        result[:, ordered[single]] = values[:, order[single]]
+        if single.size == numbers.size:
+            return
+        many = np.flatnonzero(~alone)
+        members = order[np.repeat(~alone, counts)]
+        place = np.repeat(np.arange(many.size), counts[many])
+        total = np.zeros((before, many.size, behind), wide)
+        first = np.arange(before).reshape(-1, 1, 1) * (many.size * behind)
         flat = first + place.reshape(1, -1, 1) * behind + np.arange(behind)
-        np.add.at(total.reshape(-1), flat.reshape(-1), values.reshape(-1))
-        result[:, rows] = total
+        np.add.at(total.reshape(-1), flat.reshape(-1), values[:, members].astype(wide).reshape(-1))
+        result[:, ordered[starts[many]]] = total
 
     return add

@@ -144,6 +144,15 @@ def test_short_floats_add_up_in_float64(dtype: str) -> None:
     assert rg.grad(rg.take(short, rows, axis=0).sum(), short).value[0].tolist() == [5000.0, 5000.0]
     assert rg.segment_sum(np.ones(5000, dtype), rows, 2).value.tolist() == [5000.0, 0.0]
     assert rg.index_add(np.zeros(2, dtype), 0, rows, np.ones(5000, dtype)).value[0] == 5000.0
+    weights = np.random.default_rng(0).normal(size=(2, 6)).astype(dtype)
+    for axis, shape in ((0, (40, 2)), (1, (2, 40))):
+        wide = g.param(np.zeros(shape, dtype))
+        each = weights.T if axis == 0 else weights
+        slope = rg.grad((rg.take(wide, [7, 3, -1, 7, 3, 7], axis) * each).sum(), wide).value
+        wanted = np.zeros(shape)
+        where = (slice(None),) * axis + ([7, 3, -1, 7, 3, 7],)
+        np.add.at(wanted, where, each.astype("f8"))
+        np.testing.assert_array_equal(slope, wanted.astype(dtype))
     tenths = np.full(4096, 0.1, dtype)
     assert rg.segment_mean(tenths, rows[:4096], 1).value[0] == np.dtype(dtype).type(0.1)
 
