@@ -54,15 +54,15 @@ def register(xp: Any, kind: str) -> None:
             [slice(left, left + n) for (left, _), n in zip(widths, out.shape, strict=True)]
         )
         copy: Any = xp.copyto  # its types want `casting` by keyword
-        added: Any = _added
         if mode in ("constant", "empty") or g.size == out.size:
             return partial(xp.copyto, out, g[centre])
         total = xp.empty(g.shape, WIDER.get(out.dtype.char, out.dtype))
         steps: list[Callable[[], object]] = [partial(xp.copyto, total, g)]
         for axis in reversed(range(out.ndim)):
             area = total[(*[slice(None)] * (axis + 1), *centre[axis + 1 :])]
-            plan = [*moves(out.shape[axis], *widths[axis], mode, odd)]
-            steps += [partial(added, xp, area, axis, move) for move in reversed(plan)]
+            left, right = widths[axis]
+            plan = [*moves(out.shape[axis], left, right, mode, odd)]
+            steps += [partial(_added, xp, area, axis, move) for move in reversed(plan)]
         steps.append(partial(copy, out, total[centre], "same_kind"))
         return InTurn(*steps)
 
