@@ -158,7 +158,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             raise ShapeError(f"ix_ takes rows, not a value with {one.ndim} axes.")
         if one.dtype.kind == "b":
             numbers = np.arange(_length(one))
-            one = one._graph.const(numbers)[one]
+            one = one._graph.const(numbers, device=one.device)[one]
         shape = [1] * len(args)
         shape[place] = -1
         found.append(alias(one) if len(args) == 1 else reshape(one, tuple(shape)))

@@ -7,6 +7,7 @@ from typing import Any
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels
 from reactgrad.backend._parts import flip_key
+from reactgrad.backend.array_api import _arrangement as _standard
 from reactgrad.backend.numpy import _arrangement
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -15,7 +16,7 @@ from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import AxisError, normal_axes, normal_axis
 
-add_kernels(_arrangement.register)
+add_kernels(_arrangement.register, _standard.register)
 
 
 # --- axes in another order ---------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _pad
 from reactgrad.nodes._handle import apply, holds_handles
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -16,7 +17,7 @@ from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.arrangement._pad_by_values import constant_by_nodes, linear_ramp, statistic
 
-add_kernels(_pad.register)
+add_kernels(_pad.register, on_host(("pad", "pad_back")))
 
 Widths = tuple[tuple[int, int], ...]
 

@@ -64,8 +64,9 @@ def linear_ramp(x: Any, widths: Pairs, ends: Pairs) -> Any:
         if not exact:
             edge = astype(edge, np.float64)
         numbers = np.arange(width, dtype=edge.dtype if exact else np.float64)
-        numbers = numbers if side == 0 else numbers[::-1].copy()
-        ramp = (edge - end) / width * numbers.reshape(-1, *[1] * (x.ndim - axis - 1)) + end
+        numbers = (numbers if side == 0 else numbers[::-1]).reshape(-1, *[1] * (x.ndim - axis - 1))
+        steps = x._graph.const(numbers, device=x.device)
+        ramp = (edge - end) / width * steps + end
         return ramp if ramp.dtype == x.dtype else astype(ramp if exact else floor(ramp), x.dtype)
 
     return _framed(x, widths, border)

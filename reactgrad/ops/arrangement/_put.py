@@ -109,7 +109,7 @@ def _jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
                 return _put_at(t, index, indices, v, how, distinct)
             part = _slope(ans, operands, attrs, True)(part_at(t, index, indices))
             return _put_at(t, index, indices, 0.0 if part is None else part, "set", distinct)
-        zeros = spread(x._graph.const(np.zeros((), x.dtype)), x)
+        zeros = spread(x._graph.const(np.zeros((), x.dtype), device=x.device), x)
         if how in ("set", "add"):
             return _put_at(zeros, index, indices, t, how, distinct)
         if how == "divide":
@@ -172,7 +172,7 @@ def _winners_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAl
     def rule(i: int, h: Any) -> Any:
         if i:
             return None
-        zeros = spread(g._graph.const(np.zeros((), h.dtype)), g)
+        zeros = spread(g._graph.const(np.zeros((), h.dtype), device=g.device), g)
         return _put_at(zeros, attrs[0], indices, h, "set", False)
 
     return rule

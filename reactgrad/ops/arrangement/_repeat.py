@@ -220,7 +220,7 @@ def resize(a: Any, new_shape: int | tuple[int, ...]) -> Any:
     a = node(a)
     size, wanted = a.size, int(np.prod(shape, dtype=object))
     if not size:
-        return broadcast_to(a._graph.const(np.zeros((), a.dtype)), shape)
+        return broadcast_to(a._graph.const(np.zeros((), a.dtype), device=a.device), shape)
     row = reshape(a, -1)
     if wanted > size:
         row = tile(row, -(-wanted // size))

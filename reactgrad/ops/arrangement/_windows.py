@@ -9,6 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view as view_of_windows
 
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._arrangement import register_windows
 from reactgrad.backend.numpy import _windows
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -17,7 +18,7 @@ from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axis
 
-add_kernels(_windows.register)
+add_kernels(_windows.register, register_windows)
 
 
 def _infer_windows(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

@@ -130,10 +130,11 @@ def linspace(
     steps = num - 1 if endpoint else num
     delta = stop - start
     step = delta / steps if steps else delta * np.nan
-    numbers = np.arange(num, dtype=delta.dtype).reshape(-1, *[1] * delta.ndim)
     # The last one is `stop` itself, and not what the rounded steps lead to.
     last = endpoint and num > 1
-    row = (delta if not steps else step) * (numbers[:-1] if last else numbers) + start
+    counted = np.arange(num - 1 if last else num, dtype=delta.dtype)
+    numbers = delta._graph.const(counted.reshape(-1, *[1] * delta.ndim), device=delta.device)
+    row = (step if steps else delta) * numbers + start
     if last:
         row = concat([row, _spread(stop, delta)])
     row = moveaxis(row, 0, normal_axis("linspace", axis, row.ndim))
