@@ -61,7 +61,7 @@ FAMILIES: Final = {
     ),
     "neural": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
-        "adaptive_max_pool3d attention_weights avg_pool1d avg_pool2d avg_pool3d batch_moments batch_norm bilinear "
+        "adaptive_max_pool3d affine_grid attention_weights avg_pool1d avg_pool2d avg_pool3d batch_moments batch_norm bilinear "
         "binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d conv_transpose1d "
         "conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross_entropy embedding "
         "fold gaussian_nll_loss global_avg_pool global_max_pool glu grid_sample group_norm gru "

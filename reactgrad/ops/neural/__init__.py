@@ -9,6 +9,7 @@
 - ``_units``: gated halves, softmin, bilinear forms.
 - ``_interpolate``: images stretched to another size. ``_unfold``: patches as columns, and back.
 - ``_pixel_shuffle``: channels that become space, and back. ``_local_response``: channels by their neighbours.
+- ``_sampling``: images at the places of a grid, and grids of affine maps.
 """
 
 from reactgrad.ops.neural._attention import attention_weights as attention_weights
@@ -73,6 +74,8 @@ from reactgrad.ops.neural._pooling import max_pool3d as max_pool3d
 from reactgrad.ops.neural._recurrence import gru as gru
 from reactgrad.ops.neural._recurrence import lstm as lstm
 from reactgrad.ops.neural._recurrence import rnn as rnn
+from reactgrad.ops.neural._sampling import affine_grid as affine_grid
+from reactgrad.ops.neural._sampling import grid_sample as grid_sample
 from reactgrad.ops.neural._unfold import fold as fold
 from reactgrad.ops.neural._unfold import unfold as unfold
 from reactgrad.ops.neural._units import bilinear as bilinear

@@ -234,8 +234,8 @@ def test_an_infinite_pixel_stays_among_its_neighbours() -> None:
             lambda x: rg.interpolate(x, 3, align_corners=True),
             rg.DTypeError,
             (
-                "interpolate: align_corners=True with mode='nearest'; only the linear and the cubic modes have it. Leave "
-                "it out."
+                "interpolate: align_corners=True with mode='nearest'; only the linear and the cubic modes have it. "
+                "Leave it out."
             ),
         ),
         (

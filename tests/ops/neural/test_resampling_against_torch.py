@@ -98,3 +98,25 @@ def test_random_channels(seed: int) -> None:
     agree("pixel_unshuffle", [numbers.standard_normal((*lead, 2, 2 * r, 3 * r))], r)
     shape = (2, rng.randint(1, 7), *[rng.randint(1, 4) for _ in range(1 + seed % 3)])
     agree("local_response_norm", [numbers.standard_normal(shape)], rng.randint(1, 5), 0.3, 0.6, 1.5)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of PyTorch, for align_corners
+@pytest.mark.parametrize(
+    "seed", [*range(60), *[pytest.param(n, marks=pytest.mark.slow) for n in range(60, 400)]]
+)
+def test_random_grids(seed: int) -> None:
+    rng, numbers = random.Random(seed), np.random.default_rng(seed)
+    axes = rng.choice([2, 2, 3])
+    mode = rng.choice(["bilinear", "nearest", "bicubic"][: 5 - axes])
+    padding, align = rng.choice(["zeros", "border", "reflection"]), rng.choice([None, True, False])
+    samples = rng.choice([0, 1, 2, 3])
+    image = numbers.standard_normal((samples, 2, *[rng.randint(1, 6) for _ in range(axes)]))
+    grid = numbers.uniform(-2.5, 2.5, (samples, *[rng.randint(1, 4) for _ in range(axes)], axes))
+    if rng.random() < 0.2:
+        grid = np.round(grid * 2) / 2  # between two pixels, at the border
+    # PyTorch has no second derivatives here.
+    agree("grid_sample", [image, grid], mode, padding, align, order=1)
+    size = (samples, 2, *[rng.randint(1, 5) for _ in range(axes)])
+    maps = numbers.standard_normal((samples, axes, axes + 1))
+    if samples:
+        agree("affine_grid", [maps], size, align, order=1)
