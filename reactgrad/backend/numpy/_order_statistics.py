@@ -16,6 +16,9 @@ from reactgrad.backend._registry import register_binder
 
 Call = Callable[[], object]
 
+# A longer row is not sorted as a whole where so few quantiles are asked for.
+FEW, FEW_PLACES = 512, 16
+
 NAMES: Final = ("quantile", "quantile_along", "quantile_back")
 
 
@@ -72,28 +75,34 @@ def register(xp: Any, kind: str) -> None:
         Shapes (q.size, rows).
         """
         flat = x.reshape(-1, x.shape[-1])
-        order = xp.argsort(flat, -1, kind="stable")
         fractions = q.reshape(-1).astype(np.float64)
         if name.endswith("percentile"):
             fractions = fractions / 100.0
         length = flat.shape[-1]
-        at = xp.empty((len(fractions), len(flat)))
+        plain = weights is None and not name.startswith("nan")
+        if plain:
+            row = xp.quantile(_numbers(xp, length), fractions, method=method)
+            at = xp.repeat(row[:, None], len(flat), 1)
+            at[:, xp.isnan(flat).any(-1)] = length - 1  # NaN are sorted to the end
+        if plain and length > FEW and len(fractions) <= FEW_PLACES:
+            # So much is in its sorted place as is asked for.
+            wanted = {length - 1, *map(int, row), *[min(int(p) + 1, length - 1) for p in row]}
+            order = xp.argpartition(flat, sorted(wanted), -1)
+        else:
+            order = xp.argsort(flat, -1, kind="stable")
         if weights is not None:
+            at = xp.empty((len(fractions), len(flat)))
             sorted_weights = xp.take_along_axis(weights.reshape(flat.shape), order, -1)
             for i, row in enumerate(sorted_weights):
                 at[:, i] = xp.quantile(
                     xp.arange(length, dtype=np.float64), fractions, method=method, weights=row
                 )
-        elif name.startswith("nan"):
+        elif not plain:
+            at = xp.empty((len(fractions), len(flat)))
             counts = length - xp.isnan(flat).sum(-1)
             for count in xp.unique(counts):
-                found = quantile_of(
-                    xp, "quantile", _numbers(xp, count), fractions, None, method, False
-                )
-                at[:, counts == count] = found[:, None]
-        else:
-            at[...] = xp.quantile(_numbers(xp, length), fractions, method=method)[:, None]
-            at[:, xp.isnan(flat).any(-1)] = length - 1  # NaN are sorted to the end
+                row = xp.quantile(_numbers(xp, count), fractions, method=method)
+                at[:, counts == count] = row[:, None]
         low = xp.floor(at)
         high = xp.minimum(low + 1, length - 1).astype(np.intp)
         lower = low.astype(np.intp)

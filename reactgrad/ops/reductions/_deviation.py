@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,17 @@ def length(x: Any, axis: Axis = None) -> Any:
 
 
 def _count(x: Any, axis: Axis, correction: float) -> Any:
-    """Return the number of elements in a row less the correction; a node where it is not known yet."""
+    """Return the number of elements in a row less the correction; NaN where that leaves nothing.
+
+    It is a node where the number is not known yet.
+    """
     shape = known_shape(x)
     axes = None if shape is None else normal_axes("var", axis, len(shape))
     if axes is None or None in [shape[i] for i in axes]:  # type: ignore[index]
-        return maximum(length(x, axis) - correction, 0)
+        left = length(x, axis) - correction
+        return choose(left <= 0.0, math.nan, left)
     left = size_of([shape[i] for i in axes]) - correction  # type: ignore[index]
-    return left if left > 0 else 0.0
+    return float(left) if left > 0 else math.nan
 
 
 def _apart(x: Any, axis: Axis) -> Any:
@@ -71,11 +76,8 @@ def _apart(x: Any, axis: Axis) -> Any:
     return x - mean(x, axis, keepdims=True)
 
 
-def _slopes(x: Any, axis: Axis, correction: float) -> Any:
-    count = _count(x, axis, correction)
-    if isinstance(count, Handle):
-        return _apart(x, axis) / count
-    return _apart(x, axis) / float(count)
+def _parts(x: Any, axis: Axis, correction: float) -> tuple[Any, Any]:
+    return _apart(x, axis), _count(x, axis, correction)
 
 
 def _by_std(g: Any, ans: Any) -> Any:
@@ -85,28 +87,33 @@ def _by_std(g: Any, ans: Any) -> Any:
     return choose(equal(ans, 0), 0.0, over(in_dtype(g, wide), ans))
 
 
-def deviation_ops(prefix: str, slopes: Any) -> tuple[Op, Op]:
+def deviation_ops(prefix: str, parts: Any) -> tuple[Op, Op]:
     """Return the ops of a variance and of its root.
 
     Parameters
     ----------
     prefix : str
         Before ``var`` and ``std`` in their names.
-    slopes
-        ``slopes(x, axis, correction)`` returns the derivative of half the variance by each element.
+    parts
+        ``parts(x, axis, correction)`` returns the differences from the mean, and what their squares are
+        divided by: their quotient is the derivative of half the variance by each element.
     """
 
-    def turned(x: Any, axis: Axis, correction: float) -> Any:
-        found = slopes(x, axis, correction)
-        return conj(found) if found.dtype.kind == "c" else found
-
     def back(g: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+        apart, count = parts(x, axis, correction)
+        apart = conj(apart) if apart.dtype.kind == "c" else apart
         g = put_back(in_dtype(g, counting(g.dtype)), x, axis, keepdims)
-        return times(g, turned(x, axis, correction))
+        if isinstance(count, float) and count == count:
+            return times(g / count, apart)
+        return times(
+            g, apart / count
+        )  # where the count is NaN, so is all but where no gradient arrives
 
     def along(t: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
-        parts = times(in_dtype(t, counting(t.dtype)), turned(x, axis, correction))
-        return sum(real(parts) if parts.dtype.kind == "c" else parts, axis, keepdims=keepdims)
+        apart, count = parts(x, axis, correction)
+        slopes = (conj(apart) if apart.dtype.kind == "c" else apart) / count
+        found = times(in_dtype(t, counting(t.dtype)), slopes)
+        return sum(real(found) if found.dtype.kind == "c" else found, axis, keepdims=keepdims)
 
     def var_rule(g: Any, ans: Any, x: Any, *attrs: Any) -> Any:
         return back(in_dtype(g, counting(g.dtype)) * 2.0, x, *attrs)
@@ -127,7 +134,7 @@ def deviation_ops(prefix: str, slopes: Any) -> tuple[Op, Op]:
     return op(f"{prefix}var", var_rule, var_jvp), op(f"{prefix}std", std_rule, std_jvp)
 
 
-VAR, STD = deviation_ops("", _slopes)
+VAR, STD = deviation_ops("", _parts)
 
 
 def masked_var(

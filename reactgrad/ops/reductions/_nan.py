@@ -210,13 +210,13 @@ def _mean(a: Any, axis: Axis, keepdims: bool) -> Any:
     return sum(_filled(a, 0), axis, keepdims=keepdims) / apply(COUNT, (a,), (axis, keepdims))
 
 
-def _slopes(a: Any, axis: Axis, correction: float) -> Any:
+def _parts(a: Any, axis: Axis, correction: float) -> tuple[Any, Any]:
     a = in_dtype(a, counting(a.dtype))
     left = apply(COUNT, (a,), (axis, True)) - correction
-    return choose(isnan(a), 0.0, a - _mean(a, axis, True)) / choose(left <= 0.0, np.nan, left)
+    return choose(isnan(a), 0.0, a - _mean(a, axis, True)), choose(left <= 0.0, np.nan, left)
 
 
-NANVAR, NANSTD = deviation_ops("nan", _slopes)
+NANVAR, NANSTD = deviation_ops("nan", _parts)
 
 
 def _deviation(

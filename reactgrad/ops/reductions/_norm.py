@@ -46,7 +46,7 @@ def _directions(ans: Any, x: Any, order: float, axis: Axis, keepdims: bool) -> A
     x = in_dtype(x, counting(x.dtype))
     nothing = equal(length, 0)
     if order == 2:
-        return where(nothing, 0.0, x / where(nothing, 1.0, length))
+        return x / where(nothing, math.inf, length)
     size = absolute(x)
     here = equal(size, 0)
     share = power(where(here, 1.0, over(size, length)), order - 1.0)

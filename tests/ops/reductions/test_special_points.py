@@ -38,6 +38,7 @@ POINTS: list[tuple[str, Any, list[float], list[float]]] = [
     ("std, constant", lambda x: rg.std(x, ddof=1), [1, 1, 1], [0, 0, 0]),
     ("std, one", rg.std, [5], [0]),
     ("var, one", rg.var, [5], [0]),
+    ("var, one, of samples", lambda x: rg.var(x, ddof=1), [5], [NAN]),
     ("nanmean", rg.nanmean, [1, NAN, 3], [0.5, 0, 0.5]),
     ("nansum", rg.nansum, [1, NAN, 3], [1, 0, 1]),
     ("nanmax, ties", rg.nanmax, [3, NAN, 3], [0.5, 0, 0.5]),

@@ -171,6 +171,20 @@ def test_weighted_quantiles(weights: Any) -> None:
     rg.testing.check_grads(lambda x: rg.quantile(x, [0.2, 0.6], 0, **options), [A])
 
 
+@pytest.mark.parametrize("method", ["linear", "lower", "midpoint", "hazen"])
+def test_gradients_of_quantiles_of_long_rows(method: str) -> None:
+    """Such rows are not sorted as a whole."""
+    a = np.random.default_rng(0).permutation(2000).reshape(2, 1000) * 1.0
+    q = [0.0, 0.123, 0.5, 1.0]
+    for f in (rg.quantile, rg.nanquantile):
+        x = rg.Graph().param(a)
+        y = f(x, q, 1, method=method)
+        slopes = rg.grad(y.sum(), x).value
+        np.testing.assert_allclose((slopes * a).sum(1), y.value.sum(0), rtol=1e-13)
+        np.testing.assert_allclose(rg.jvp(y, [x], [a]).value, y.value, rtol=1e-13)
+        assert (slopes != 0).sum() <= 2 * 2 * len(q)
+
+
 def test_quantiles_follow_q() -> None:
     g = rg.Graph()
     x, q = g.input(A), g.input(0.5)
