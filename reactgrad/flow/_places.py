@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad.backend import owner
+from reactgrad.backend import holder, owner
 from reactgrad.flow._saved import SavedHooks
 
 if TYPE_CHECKING:
@@ -102,11 +102,17 @@ def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
     return SavedHooks(pack, lambda kept: kept.load() if isinstance(kept, _File) else kept)
 
 
-def save_on_cpu() -> SavedHooks:
+def save_on_cpu(pin_memory: bool = False) -> SavedHooks:
     """Keep the values of nodes built in a block in the memory of the host between runs.
 
     See ``saved_tensors_hooks``. This is for nodes on another device; for nodes on the host it saves
     nothing.
+
+    Parameters
+    ----------
+    pin_memory : bool
+        True for host memory that the system does not move, which a GPU reads and writes faster. It is
+        taken from the memory of the whole machine. Values on other devices are kept as without it.
 
     Returns
     -------
@@ -123,7 +129,14 @@ def save_on_cpu() -> SavedHooks:
     >>> w.grad
     array([2., 4.])
     """
-    return SavedHooks(_on_host, lambda array: array)
+    return SavedHooks(_pinned if pin_memory else _on_host, lambda array: array)
+
+
+def _pinned(array: Any) -> np.ndarray[Any, Any]:
+    """Return an array as a NumPy array, in pinned memory where its device has such memory."""
+    device = None if isinstance(array, np.ndarray) else holder(array)
+    to_pinned = getattr(device, "to_pinned", None)
+    return _on_host(array) if to_pinned is None else to_pinned(array)
 
 
 def _on_host(array: Any) -> np.ndarray[Any, Any]:

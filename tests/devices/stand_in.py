@@ -52,6 +52,7 @@ class Counts:
         self.syncs = 0  # the host has waited for a device
         self.uploads = 0  # arrays that came from the host
         self.grown = 0  # times that a pool had to ask the device for memory
+        self.pinned = 0  # arrays of the host that the system does not move
         self.launches = 0  # kernels and graphs
         self.kernels: list[str] = []
         self.devices: set[int] = set()
@@ -134,9 +135,12 @@ class Array:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, self._number)
 
-    def get(self) -> np.ndarray:
+    def get(self, out: Any = None) -> np.ndarray:
         _wait()
-        return self._a.copy()
+        if out is None:
+            return self._a.copy()
+        np.copyto(out, self._a)
+        return out
 
     def set(self, value: Any) -> None:
         if type(value) is not np.ndarray or value.dtype != self.dtype or value.shape != self.shape:
@@ -585,6 +589,11 @@ class _Stream:
 class _Cuda:
     runtime = _Runtime()
     Stream = _Stream
+
+    @staticmethod
+    def alloc_pinned_memory(size: int) -> bytearray:
+        counts.pinned += 1
+        return bytearray(-(-size // 512) * 512)
 
     @staticmethod
     def is_available() -> bool:

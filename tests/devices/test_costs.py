@@ -186,6 +186,24 @@ def test_cutoffs(rule: Any, where: str) -> None:
     np.testing.assert_array_equal(z.numpy(), np.full(3, 11.0))
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+def test_values_saved_on_the_host_come_back(counts: Counts, pinned: bool) -> None:
+    """SEEDS 3.3."""
+    g = rg.Graph(device="fake:1")
+    w = g.param(np.linspace(0.0, 1.0, 600))
+    with rg.save_on_cpu(pin_memory=pinned):
+        h = rg.tanh(rg.exp(w))
+    loss = (h * h).sum()
+    g.forward(loss)
+    assert counts.syncs > 0
+    assert (counts.pinned > 0) is pinned
+    loss.backward()
+    t = np.tanh(np.exp(np.linspace(0.0, 1.0, 600)))
+    wanted = 2 * t * (1 - t * t) * np.exp(np.linspace(0.0, 1.0, 600))
+    np.testing.assert_allclose(w.grad.get(), wanted, rtol=1e-12)
+    assert (h.value_version, h.device) == (1, "fake:1")
+
+
 def test_hooks_pins_forks_checkpoints_and_files(tmp_path: Any) -> None:
     g = rg.Graph(device="fake:1")
     w = g.param(np.arange(3.0), name="w")
@@ -208,3 +226,55 @@ def test_hooks_pins_forks_checkpoints_and_files(tmp_path: Any) -> None:
     assert again["w"].device == "fake:1"
     assert again["loss"].item() == loss.item()
     g.check_invariants()
+
+
+def test_scaled_losses_wait_once_for_each_step(counts: Counts) -> None:
+    g = rg.Graph(device="fake:1")
+    params = [g.param(np.ones(3, np.float32)) for _ in range(4)]
+    x = g.input(np.ones(3, np.float32))
+    loss = sum((one * x).sum() for one in params)
+
+    class Descent:
+        def __init__(self) -> None:
+            self.params = params
+
+        def step(self) -> None:
+            for one in params:
+                one.set(np.float32(0.5) * np.ones(3, np.float32))
+
+    opt, scaler = Descent(), rg.GradScaler(8.0)
+    scaler.scale(loss).backward()
+    counts.clear()
+    assert scaler.step(opt)
+    assert counts.syncs == 1
+    np.testing.assert_array_equal(params[0].grad.get(), np.ones(3))
+    scaler.update()
+    x.set(np.array([1.0, np.inf, 1.0], np.float32))
+    g.zero_grad()
+    scaler.scale(loss).backward()
+    versions = [one.value_version for one in params]
+    assert len(scaler.step(opt).not_finite) == 4
+    assert [one.value_version for one in params] == versions
+    scaler.update()
+    assert scaler.get_scale() == 4.0
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_autocast_on_a_device(counts: Counts, dtype: str) -> None:
+    a = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    values = []
+    for device in ("cpu", "fake:0"):
+        g = rg.Graph(device=device)
+        x, w = g.input(a), g.param(a.T)
+        with rg.autocast(dtype):
+            y = x @ w
+        d = rg.grad(y.sum(), w)
+        g.forward(y, d)
+        assert counts.syncs == 0
+        short = device != "cpu" and dtype == "float16"
+        assert y.dtype == (np.float16 if short else np.float32)
+        assert d.dtype == np.float32
+        values.append((y.numpy(), d.numpy()))
+        counts.clear()
+    for one, other in zip(*values, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-3 if dtype == "float16" else 1e-6)

@@ -151,7 +151,7 @@ def _namespace(xp: Any) -> Any:
     name = getattr(xp, "__name__", type(xp).__name__)
     try:
         return import_module("array_api_compat").array_namespace(xp.empty((0,)))
-    except ImportError:
+    except (ImportError, TypeError):
         raise DeviceError(
             f"{name} is no namespace of the array API standard. Install array-api-compat and give "
             f"array_api_compat.{name}."

@@ -130,6 +130,14 @@ class CuPyDevice:
         with self._here:
             return self.xp.asnumpy(array if array.device.id == self._number else array.copy())
 
+    def to_pinned(self, array: Any) -> np.ndarray[Any, DType]:
+        """Return a copy in memory of the host that the system does not move."""
+        with self._here:
+            memory = self.xp.cuda.alloc_pinned_memory(array.nbytes)
+            host = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
+            array.get(out=host)
+            return host
+
 
 def register_cupy(xp: Any, special: Any, kind: str) -> None:
     """Register the GPUs that a module finds as devices of a kind, with their kernels.
