@@ -16,9 +16,9 @@ from reactgrad.backend import read_device
 from reactgrad.build._computed import add_computed, apply
 from reactgrad.build._functions import call_lifted, outputs
 from reactgrad.build._reuse import reuse
-from reactgrad.change._draws import reseed
 from reactgrad.change._edit import edit, insert, remove
 from reactgrad.change._former_shapes import Shapes
+from reactgrad.change._leaf import reseed
 from reactgrad.change._make_way import forget_unseen
 from reactgrad.change._set import set_values
 from reactgrad.change._transaction import transaction

@@ -25,7 +25,6 @@ from reactgrad.core._names import set_name
 from reactgrad.core._notes import note
 from reactgrad.core._var_list import VarList
 from reactgrad.graph._detached import DetachedVar
-from reactgrad.graph._slices import in_slices
 from reactgrad.graph._value import Value, absent_of
 from reactgrad.graph._verbs import lists_verbs
 from reactgrad.nodes._cutoff import read_cutoff
@@ -295,6 +294,8 @@ class Var(Value["Var"]):
          Var(shape=[1, 2, 2], dtype=float64, device=cpu)
         """
         value = self._to_print()
+        from reactgrad.graph._slices import in_slices  # imported late: few programs print arrays
+
         return repr(self) if value is None else in_slices(value, self.device)
 
     def _to_print(self) -> Any:

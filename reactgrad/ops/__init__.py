@@ -136,14 +136,8 @@ from reactgrad.ops._tuples import share_of as share_of
 from reactgrad.ops._tuples import shares as shares
 from reactgrad.ops._where import where as where
 
-if typing.TYPE_CHECKING:
-    from reactgrad.ops.arrangement import *
-    from reactgrad.ops.factories import *
-    from reactgrad.ops.inquiry import *
-    from reactgrad.ops.neural import *
-    from reactgrad.ops.ordering import *
-    from reactgrad.ops.products import *
-    from reactgrad.ops.reductions import *
-    from reactgrad.ops.special import *
+_find, __dir__ = _later(__name__, PLACES)
 
-__getattr__, __dir__ = _later(__name__, PLACES)
+
+def __getattr__(name: str) -> typing.Any:
+    return _find(name)

@@ -80,7 +80,12 @@ NUMPY_ALONE: Final = {
     "result_type": "inquiry",
     "array_repr": "inquiry",
     "array_str": "inquiry",
+    "copyto": "ordering",
     "may_share_memory": "inquiry",
+    "place": "ordering",
+    "put": "ordering",
+    "put_along_axis": "ordering",
+    "putmask": "ordering",
     "shares_memory": "inquiry",
 }
 

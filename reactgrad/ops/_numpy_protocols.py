@@ -13,8 +13,6 @@ from reactgrad import ops
 from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.ops import UFUNCS
 from reactgrad.ops._families import for_numpy
-from reactgrad.ops._ufunc_methods import call_method, outer
-from reactgrad.ops._writes import WRITES
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -32,6 +30,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
             "version knows. Use the result as a node, `y = array + x`, and .set(...) to change a leaf."
         )
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    if method != "__call__":  # imported late: few programs call them
+        from reactgrad.ops._ufunc_methods import call_method, outer
     if method not in ("__call__", "outer"):
         options = {key: value for key, value in kwargs.items() if not _is_default(key, value)}
         found = call_method(ufunc, method, inputs, options)
@@ -221,7 +221,6 @@ def _angle(z: Any, deg: bool = False) -> Any:
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    **WRITES,
     np.sum: _sum,
     np.mean: _mean,
     np.max: _max,

@@ -8,7 +8,7 @@ parameter-free draws, gradients pass to its parameters; and when a parameter cha
 Where all parameters have defaults the shape is the first argument, ``normal((2, 3), loc, scale)``; else the
 parameters come first. Without a shape it is that to which the parameters broadcast.
 
-- ``_draw``: how a draw becomes a node. ``_continuous``: distributions with gradients.
+- ``_draw``: draws as nodes. ``_continuous``: distributions with gradients.
 - ``_counted``: integers, and what has no gradient. ``_choice``: permutations, choices, categories.
 """
 

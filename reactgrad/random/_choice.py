@@ -124,10 +124,13 @@ def choice(
     """
     found = shape_of("choice", shape, size)
     found = () if found is None else found
-    number = isinstance(a, int | np.integer) and not isinstance(a, bool)
     graph = graph_of((a, p))
-    node: Any = None if number else a if isinstance(a, Handle) else graph.const(a)
-    length = int(a) if node is None else node.shape[axis]
+    node: Any = None
+    if isinstance(a, int | np.integer) and not isinstance(a, bool):
+        length = int(a)
+    else:
+        node = a if isinstance(a, Handle) else graph.const(a)
+        length = node.shape[axis]
     if length is None:
         raise ShapeError(
             "rg.random.choice from an axis of a length that is not known; set the input first, or take parts of "

@@ -1,4 +1,4 @@
-"""How a draw becomes a node: its ops, its shape and its key.
+"""Draws as nodes: their ops, shapes and keys.
 
 A distribution with gradients is a function of *standard* draws, which have no parameters, and the last node
 carries the key once more, so that ``touch`` of the result finds it.
@@ -224,7 +224,7 @@ class Draw:
         """Return a parameter in the dtype of the draw; Python numbers stay."""
         if isinstance(one, int | float) and not isinstance(one, bool):
             return one
-        node = one if isinstance(one, Handle) else graph.const(np.asarray(one))
+        node: Any = one if isinstance(one, Handle) else graph.const(np.asarray(one))
         return node if node.dtype == self.dtype or _is_number(node) else astype(node, self.dtype)
 
     def _common(self, graph: Any) -> Any:

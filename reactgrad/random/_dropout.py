@@ -54,7 +54,7 @@ def dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
 def _floats(name: str, input: Any, p: Any) -> Any:
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0.0 <= p <= 1.0:
         raise DTypeError(f"rg.{name}(p={told(p):.40}): it is a probability, from 0 to 1.")
-    x = input if isinstance(input, Handle) else graph_of((input,)).const(input)
+    x: Any = input if isinstance(input, Handle) else graph_of((input,)).const(input)
     if x.dtype.kind != "f":
         raise DTypeError(
             f"rg.{name} of {x.dtype}: it takes floats; convert with .astype('float32')."

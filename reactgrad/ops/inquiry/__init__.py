@@ -1,12 +1,12 @@
 """Facts about arrays that NumPy's functions ask for, functions along axes, and numbers of places.
 
 - ``_facts``: kinds of dtypes, memory, texts.
-- ``_along``: a Python function applied along axes.
+- ``_axes``: a Python function applied along axes.
 - ``_places``: multi-indices and flat ones; bits in bytes.
 """
 
-from reactgrad.ops.inquiry._along import apply_along_axis as apply_along_axis
-from reactgrad.ops.inquiry._along import apply_over_axes as apply_over_axes
+from reactgrad.ops.inquiry._axes import apply_along_axis as apply_along_axis
+from reactgrad.ops.inquiry._axes import apply_over_axes as apply_over_axes
 from reactgrad.ops.inquiry._facts import FOR_NUMPY as FOR_NUMPY
 from reactgrad.ops.inquiry._facts import common_type as common_type
 from reactgrad.ops.inquiry._facts import min_scalar_type as min_scalar_type

@@ -7,6 +7,7 @@
 - ``_masks``: nonzero, flatnonzero, argwhere; compress, extract, masked_fill.
 - ``_choose``: choose, select, piecewise.
 - ``_unique``: unique in all its forms. ``_sets``: isin, in1d, union1d, intersect1d, setdiff1d, setxor1d.
+- ``_writes``: functions that write into an argument, which refuse.
 """
 
 from reactgrad.ops.ordering._choose import choose as choose
@@ -52,5 +53,6 @@ from reactgrad.ops.ordering._unique import unique_all as unique_all
 from reactgrad.ops.ordering._unique import unique_counts as unique_counts
 from reactgrad.ops.ordering._unique import unique_inverse as unique_inverse
 from reactgrad.ops.ordering._unique import unique_values as unique_values
+from reactgrad.ops.ordering._writes import WRITES as _WRITES
 
-FOR_NUMPY = {"argsort": _argsort}
+FOR_NUMPY = {"argsort": _argsort, **{one.__name__: call for one, call in _WRITES.items()}}
