@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reactgrad._errors import GradientError
 from reactgrad.backend import Spec
 from reactgrad.linalg._cholesky import solve_triangular
 from reactgrad.linalg._matrices import float_dtype, matrix_shape, triangle
@@ -55,16 +54,13 @@ class _Parts:
         self.p, self.l, self.u = [apply(op, (packed, a)) for op in (P, L, U)]
         self.below = self.beside = None
         m, n = a.shape[-2:]
-        if n is None:
-            raise GradientError(
-                "lu: gradients need the number of columns. Declare it, or set the input first."
-            )
-        if m is not None and m < n:
-            self.u, self.beside = self.u[..., :m], self.u[..., m:]
-            self.k = m
-        else:
-            self.l, self.below = self.l[..., :n, :], self.l[..., n:, :]
-            self.k = n
+        self.k = k = least(m, n)
+        if k is None:  # the rules are asked again once all lengths are known
+            return
+        if n > k:
+            self.u, self.beside = self.u[..., :k], self.u[..., k:]
+        if m > k:
+            self.l, self.below = self.l[..., :k, :], self.l[..., k:, :]
 
     def back(self, inner: Any, below: Any, beside: Any) -> Any:
         """Return the gradient by the matrix, given those by ``l**-1 @ . @ u**-1`` and by the rest, which may

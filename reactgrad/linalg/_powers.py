@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reactgrad._errors import DTypeError, GradientError, MatrixShapeError, ShapeError
+from reactgrad._errors import DTypeError, MatrixShapeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.array_api._on_host import on_host
@@ -162,10 +162,9 @@ def _places(operands: tuple[Any, ...]) -> list[Index]:
     places, row, column = [], 0, 0
     for one in operands:
         m, n = one.shape[-2:]
-        if m is None or n is None:
-            raise GradientError(
-                "block_diag: gradients need the shapes of all operands. Declare them, or set the inputs first."
-            )
+        if m is None or n is None:  # the rules are asked again once all lengths are known
+            places.append(Index((Ellipsis, slice(None), slice(None))))
+            continue
         places.append(Index((Ellipsis, slice(row, row + m), slice(column, column + n))))
         row, column = row + m, column + n
     return places

@@ -62,19 +62,14 @@ class _Parts:
     """A decomposition as rules use it.
 
     The first k columns of `a` are ``q @ r``; ``beyond`` are columns of Q after them, and ``more`` columns of R
-    after its square part, each ``None`` where there are none. Where a length is not known, there are none.
+    after its square part, each ``None`` where there are none.
     """
 
-    def __init__(self, q: Any, r: Any, a: Any, mode: str) -> None:
+    def __init__(self, q: Any, r: Any, a: Any) -> None:
         self.q, self.r, self.more, self.beyond = q, r, None, None
         self.m, self.n = m, n = a.shape[-2:]
         self.k = k = least(m, n)
-        if k is None:
-            if mode == "complete":
-                raise GradientError(
-                    "qr: gradients in mode 'complete' need the shape of the operand. Declare it, or use mode "
-                    "'reduced'."
-                )
+        if k is None:  # the rules are asked again once all lengths are known
             return
         if n > k:
             self.r, self.more = r[..., :k], r[..., k:]
@@ -102,7 +97,7 @@ class _Parts:
 
 
 def _pair(packed: Any, a: Any, mode: str) -> _Parts:
-    return _Parts(apply(Q, (packed, a), (mode,)), apply(R, (packed, a), (mode,)), a, mode)
+    return _Parts(apply(Q, (packed, a), (mode,)), apply(R, (packed, a), (mode,)), a)
 
 
 def _refuse_raw(mode: str) -> None:
@@ -214,8 +209,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     QRResult or Var or tuple of Var
         ``Q`` and ``R``, from one decomposition. Gradients exist where the first k columns of `a` are
         independent; elsewhere reading them raises. Columns of Q beyond k may turn among each other:
-        gradients are those of functions that do not depend on how. Where m or n is not known yet, those of
-        m >= n are built.
+        gradients are those of functions that do not depend on how.
 
     Raises
     ------

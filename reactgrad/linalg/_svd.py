@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reactgrad._errors import GradientError
 from reactgrad.backend import Spec, spec
 from reactgrad.linalg._eigh import gap
 from reactgrad.linalg._matrices import (
@@ -69,15 +68,11 @@ class _Parts:
         self.u, self.s, self.vh = [apply(op, (packed, a), attrs) for op in (LEFT, VALUES, RIGHT)]
         self.beyond_u = self.beyond_vh = None
         self.m, self.n = a.shape[-2:]
-        if attrs[0] and self.m != self.n:
-            if self.m is None or self.n is None:
-                raise GradientError(
-                    "svd: gradients of full matrices need the shape of the operand. Declare it, or write "
-                    "full_matrices=False."
-                )
+        # Where a length is not known yet, the rules are asked again once it is.
+        if attrs[0] and self.m is not None and self.n is not None:
             if self.m > self.n:
                 self.u, self.beyond_u = self.u[..., : self.n], self.u[..., self.n :]
-            else:
+            elif self.m < self.n:
                 self.vh, self.beyond_vh = self.vh[..., : self.m, :], self.vh[..., self.m :, :]
 
     def over_both(self, x: Any, sign: int) -> Any:

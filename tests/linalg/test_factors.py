@@ -180,3 +180,34 @@ def test_a_reuse_block_gives_systems_of_one_matrix_the_same_factors() -> None:
         first, second = L.solve(x, np.ones(4)), L.solve(x, np.eye(4))
     g.forward(first, second)
     assert ops_of(g, "lu_factor", "lu_solve") == ["lu_factor", "lu_solve", "lu_solve"]
+
+
+SHAPED: dict[str, Callable[[Any], Any]] = {
+    "svd": lambda x: (L.svd(x)[0][:, :2] ** 3).sum() + (L.svd(x)[2][:2] ** 3).sum(),
+    "svd_reduced": lambda x: (L.svd(x, False)[0] ** 3).sum() + L.svd(x, False)[1].sum(),
+    "qr": lambda x: sum((one**3).sum() for one in L.qr(x)),
+    "qr_complete": lambda x: (L.qr(x, "complete")[0][:, :2] ** 3).sum(),
+    "qr_r": lambda x: (L.qr(x, "r") ** 3).sum(),
+    "lu": lambda x: sum((one**3).sum() for one in L.lu(x)),
+    "pinv": lambda x: L.pinv(x).sum(),
+    "lstsq": lambda x: L.lstsq(x, x[:, 0] ** 2)[0].sum(),
+    "block_diag": lambda x: (L.block_diag(x, x * 2.0) ** 2).sum(),
+    "cond": L.cond,
+}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("name", SHAPED)
+def test_gradients_follow_a_matrix_that_becomes_tall_or_wide(name: str, known: bool) -> None:
+    call = SHAPED[name]
+    g = rg.Graph()
+    x = g.input(np.eye(3)) if known else g.input(shape=(None, 3), dtype="f8")
+    slope = rg.grad(call(x), x)
+    for shape in [(5, 3), (3, 3), (2, 3), (4, 3)]:
+        a = RNG.standard_normal(shape)
+        x.set(a)
+        fresh = rg.Graph()
+        leaf = fresh.input(a)
+        wanted = rg.grad(call(leaf), leaf).value
+        np.testing.assert_allclose(slope.value, wanted, rtol=1e-9, atol=1e-11)
+    g.check_invariants()
