@@ -136,25 +136,17 @@ def register(xp: Any, kind: str) -> None:
     def products(groups: _Groups, out: Any) -> list[Call]:
         """Return the calls for a batch of matrix products."""
         calls: list[Call] = []
-        lead, rows = len(groups.batch), len(groups.rows)
-        left = matrices(groups.of_a(), lead, rows, out.dtype, calls)
+        lead, rows, place = len(groups.batch), len(groups.rows), groups.of_out(out)
         right = matrices(groups.of_b(), lead, len(groups.inner), out.dtype, calls)
-        place = groups.of_out(out)
+        few = right.shape[-2] * right.shape[-1] <= SMALL
+        if rows > 1 and groups.columns and few and place.shape[lead + rows - 1] >= ROWS:
+            right = right[(..., *(None,) * (rows - 1), slice(None), slice(None))]
+            lead, rows = lead + rows - 1, 1
+        left = matrices(groups.of_a(), lead, rows, out.dtype, calls)
         target, after = _merged(place, lead, rows), []
         if target is None or not _readable(target):
             product = xp.empty(place.shape, out.dtype)
             target, after = _merged(product, lead, rows), [partial(xp.copyto, place, product)]
-        apart = place.shape[lead : lead + rows]
-        if (
-            rows > 1
-            and groups.columns
-            and apart[-1] >= ROWS
-            and right.shape[-2] * right.shape[-1] <= SMALL
-        ):
-            left, target = (
-                one.reshape((*one.shape[:-2], *apart, one.shape[-1])) for one in (left, target)
-            )
-            right = right[(..., *(None,) * (rows - 1), slice(None), slice(None))]
         return [*calls, find_binder("matmul", kind)((left, right), target, ()), *after]
 
     def computed(groups: _Groups, out: Any) -> list[Call]:
