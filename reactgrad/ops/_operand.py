@@ -28,6 +28,14 @@ def beside(x: Any, like: Any) -> Any:
     return to_device(found, like.device) if isinstance(x, int | float | list | tuple) else found
 
 
+def known_dtype(x: Any) -> Any:
+    """Return the dtype of a node or an array; ``None`` where only a node's value will show it."""
+    if not isinstance(x, Handle):
+        return x.dtype
+    found = x._graph._host.specs[x._slot]
+    return None if found is None else found.dtype
+
+
 def in_dtype(x: Any, dtype: Any) -> Any:
     """Return `x` in a dtype; itself where it has that, or `dtype` is ``None``."""
     if dtype is None:

@@ -265,6 +265,27 @@ def test_shapes_do_not_become_arrays_while_loading(tmp_path: Path) -> None:
     assert i.shape == (1 << 35,)
 
 
+def test_the_place_of_an_operand_in_an_index_is_checked(tmp_path: Path) -> None:
+    g = rg.Graph()
+    x, i = g.input(np.zeros(3), name="x"), g.input([[0]], name="i")
+    g.keep(rg.take(x, i, mode="wrap"))
+    manifest, tensors = packed(g)
+    kept = [at for at, one in enumerate(manifest["definitions"]) if one.get("op") == "gather"]
+    definition = manifest["definitions"][kept[0]]
+    assert definition["attrs"] == [{"index": [{"operand": [1, "wrap", None, False]}]}]
+    for wrong in (
+        [1, "first", None, False],
+        [1, "wrap", 1 << 40, False],
+        [1, "wrap", 0, 1],
+        [1],
+        "1",
+        [-1, "wrap", 0, True],
+    ):
+        definition["attrs"] = [{"index": [{"operand": wrong}]}]
+        with pytest.raises(rg.LoadError):
+            rg.load(forged(tmp_path / "g", manifest, tensors))
+
+
 def test_a_file_does_not_change_what_shapes_mean_elsewhere(tmp_path: Path) -> None:
     """7.0 equals 7: a shape of floats must not become the one that all arrays of length 7 share."""
     g = rg.Graph()

@@ -14,7 +14,7 @@ from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
 from reactgrad.ops._clip import clip
 from reactgrad.ops._elementwise import equal, logical_not, logical_or, remainder
-from reactgrad.ops._operand import given, nodes_of
+from reactgrad.ops._operand import given, known_dtype, nodes_of
 from reactgrad.ops._shapes import broadcast, common_device, promote
 from reactgrad.ops._split import unbind
 from reactgrad.ops._where import where
@@ -134,10 +134,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         )
     conditions = [given(one) for one in condlist]
     for one in conditions:
-        if one.dtype.kind != "b":
-            raise DTypeError(
-                f"select: conditions are boolean, not {one.dtype}. Compare, as in x > 0."
-            )
+        dtype = known_dtype(one)
+        if dtype is not None and dtype.kind != "b":
+            raise DTypeError(f"select: conditions are boolean, not {dtype}. Compare, as in x > 0.")
     chosen, *nodes = nodes_of(default, *conditions, *choicelist)
     count = len(conditions)
     for condition, choice in zip(reversed(nodes[:count]), reversed(nodes[count:]), strict=True):
@@ -191,13 +190,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             f"piecewise: {len(functions)} functions for {len(conditions)} conditions; there is one for each, "
             "and perhaps one more for all other elements."
         )
-    dtype = x.dtype
-    zero = x._graph.const(np.zeros((), dtype))
+    dtype = known_dtype(x)
+    zero = 0.0 if dtype is None else x._graph.const(np.zeros((), dtype))
     result: Any = None
     for condition, function in zip(conditions, functions, strict=True):
         value = function(x, *args, **kw) if callable(function) else function
         result = where(condition, value, zero if result is None else result)
-    return result if result.dtype == dtype else astype(result, dtype)
+    return result if dtype in (None, known_dtype(result)) else astype(result, dtype)
 
 
 def _conditions(x: Any, condlist: Any) -> list[Any]:

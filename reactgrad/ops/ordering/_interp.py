@@ -16,7 +16,7 @@ from reactgrad.ops._elementwise import absolute, greater, less, logical_or, rema
 from reactgrad.ops._index import Placed, accumulate
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import spread
-from reactgrad.ops._operand import nodes_of
+from reactgrad.ops._operand import known_dtype, nodes_of
 from reactgrad.ops._places import rows_at
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device
@@ -95,7 +95,10 @@ class _Segments:
     def to_knots(self, g: Any, like: Any) -> Any:
         """Return what places contribute to values at knots: the transpose of interpolation."""
         found = like._graph._host.specs[like._slot]
-        zero = like._graph.const(np.zeros((), _FLOAT if g.dtype.kind != "c" else _COMPLEX))
+        dtype = known_dtype(self.values)
+        zero = like._graph.const(
+            np.zeros((), _COMPLEX if dtype is not None and dtype.kind == "c" else _FLOAT)
+        )
         parts: list[Any] = [spread(zero, like)] if found is None else []
         at = rows_at(0)
         if self.single:

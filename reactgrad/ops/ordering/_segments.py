@@ -15,7 +15,7 @@ from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import equal, maximum
 from reactgrad.ops._layout import expand_dims
-from reactgrad.ops._operand import given
+from reactgrad.ops._operand import given, known_dtype
 from reactgrad.ops._places import Index, rows_at
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._take import numbers_of, take
@@ -74,26 +74,29 @@ SEGMENT_SUM = Op(
 
 def _chosen(dtype: Any, ans: Any, data: Any, numbers: Any, count: int | None) -> Any:
     """Return the derivative of each segment's extremum by each row; ties share it."""
-    wide = np.dtype(np.float32) if dtype == np.float16 else dtype  # half floats count up to 2048
+    # Half floats count up to 2048.
+    wide = np.dtype(np.float32 if dtype == np.float16 else dtype or np.float64)
     chosen = astype(equal(data, take(ans, numbers, axis=0)), wide)
     ties = _sum(chosen, numbers, count)
     return chosen / take(maximum(ties, 1.0), numbers, axis=0)
 
 
 def _in(dtype: Any, x: Any) -> Any:
-    return x if x.dtype == dtype else astype(x, dtype)
+    return x if dtype is None or known_dtype(x) == dtype else astype(x, dtype)
 
 
 def _extremum_rule(
     g: Any, ans: Any, data: Any, numbers: Any, count: int | None, index: Index
 ) -> Any:
-    return _in(g.dtype, take(g, numbers, axis=0) * _chosen(g.dtype, ans, data, numbers, count))
+    dtype = known_dtype(g)
+    return _in(dtype, take(g, numbers, axis=0) * _chosen(dtype, ans, data, numbers, count))
 
 
 def _extremum_jvp(
     t: Any, ans: Any, data: Any, numbers: Any, count: int | None, index: Index
 ) -> Any:
-    return _in(t.dtype, _sum(t * _chosen(t.dtype, ans, data, numbers, count), numbers, count))
+    dtype = known_dtype(t)
+    return _in(dtype, _sum(t * _chosen(dtype, ans, data, numbers, count), numbers, count))
 
 
 _EXTREMUM = ((_extremum_rule, None), (_extremum_jvp, None))

@@ -15,7 +15,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._join import concatenate
-from reactgrad.ops._operand import flat
+from reactgrad.ops._operand import flat, known_dtype
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.ordering._take import take
 from reactgrad.ops.ordering._unique import unique
@@ -167,9 +167,9 @@ def intersect1d(
     one, other = flat(ar1), flat(ar2)
     places = apply(COMMON, (one, other), (bool(assume_unique),))
     values = take(one, places[0])
-    dtype = np.result_type(one.dtype, other.dtype)
-    if one.dtype != dtype:
-        values = astype(values, dtype)
+    dtypes = known_dtype(one), known_dtype(other)
+    if None not in dtypes and np.result_type(*dtypes) != dtypes[0]:
+        values = astype(values, np.result_type(*dtypes))
     return (values, places[0], places[1]) if return_indices else values
 
 

@@ -280,3 +280,38 @@ def test_rows_are_searched_one_by_one() -> None:
     mixed = rows[..., ::-1]
     again = rg.searchsorted(mixed, wanted, sorter=rg.argsort(g.input(mixed)))
     np.testing.assert_array_equal(again.value, rg.searchsorted(rows, wanted).value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        rg.sort,
+        rg.unique,
+        lambda u: rg.masked_fill(u, u > 2, 0.0),
+        lambda u: rg.segment_max(u, np.array([0, 1, 0]), 2),
+        lambda u: rg.segment_mean(u, np.array([0, 1, 0]), 2),
+        lambda u: rg.topk(u, 2)[0],
+        lambda u: rg.partition(u, 1),
+        lambda u: rg.interp(u, [0.0, 2.5, 9.0], [1.0, 5.0, 2.0]),
+        lambda u: rg.interp([0.5], [0.0, 1.0, 2.0], u),
+        lambda u: rg.take_along_axis(u, rg.argsort(u), 0),
+        lambda u: rg.scatter_add(np.zeros(3), 0, [0, 0, 1], u),
+        lambda u: rg.select([u > 2.5], [u], u * 2),
+        lambda u: rg.piecewise(u, [u > 2.5], [lambda t: t * t]),
+        lambda u: rg.choose([0, 1, 0], [u, u * 2]),
+        lambda u: rg.compress(u > 2.5, u),
+    ],
+)
+def test_ops_on_what_has_no_shape_before_it_is_computed(call: Any) -> None:
+    x = np.array([3.0, -1.0, 2.0, 5.0])
+
+    def built(by_value: bool) -> list[Any]:
+        g = rg.Graph()
+        leaf = g.param(x)
+        y = call(rg.compress(leaf > 0, leaf) if by_value else leaf[[0, 2, 3]])
+        direction = [np.arange(4.0)]
+        (second,) = rg.hvp((y * y * y).sum(), [leaf], direction)
+        return [y, rg.grad((y * y).sum(), leaf), rg.jvp(y, [leaf], direction), second]
+
+    for one, other in zip(built(True), built(False), strict=True):
+        np.testing.assert_allclose(one.value, other.value)
