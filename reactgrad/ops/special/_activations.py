@@ -13,7 +13,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend.numpy import _activations
-from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._handle import apply
 from reactgrad.ops._astype import astype
 from reactgrad.ops._chain import times
 from reactgrad.ops._elementwise import (
@@ -35,7 +35,7 @@ from reactgrad.ops._gaussian import norm_pdf
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._where import where
 from reactgrad.ops.special._form import smooth, with_kernels
-from reactgrad.ops.special._pairs import shared
+from reactgrad.ops.special._pairs import together
 
 # --- smooth ones --------------------------------------------------------------------------------
 
@@ -183,13 +183,6 @@ hardswish = public(HARDSWISH, 1, "x times its hardsigmoid.", "[1.0, 4.0] -> [0.6
 
 _SELU_ALPHA: Final = 1.6732632423543772848170429916717
 _SELU_SCALE: Final = 1.0507009873554804934193349852946
-
-
-def _width(name: str, lambd: float) -> float:
-    width = float(lambd)
-    if not width >= 0.0:
-        raise DTypeError(f"{name}(lambd={lambd!r}): a width is not negative.")
-    return width
 
 
 def gelu(x: Any, /, approximate: str = "none") -> Any:
@@ -476,7 +469,9 @@ def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     >>> print(y.value)
     [0.5 0. ]
     """
-    return apply(SOFTSHRINK, (x,), (_width("softshrink", lambd),))
+    if not float(lambd) >= 0.0:
+        raise DTypeError(f"softshrink(lambd={lambd!r}): a width is not negative.")
+    return apply(SOFTSHRINK, (x,), (float(lambd),))
 
 
 def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
@@ -487,7 +482,7 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     x : Var or array_like
         Any shape; real numbers, integers give floats.
     lambd : float
-        The width, not negative.
+        The width; with a negative one all numbers stay.
 
 
     Returns
@@ -498,7 +493,7 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     Raises
     ------
     DTypeError
-        For complex numbers, or a negative width.
+        For complex numbers.
 
     Examples
     --------
@@ -508,7 +503,7 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     >>> print(y.value)
     [1. 0.]
     """
-    return apply(HARDSHRINK, (x,), (_width("hardshrink", lambd),))
+    return apply(HARDSHRINK, (x,), (float(lambd),))
 
 
 def threshold(x: Any, /, threshold: float, value: float) -> Any:
@@ -543,7 +538,7 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
     return apply(THRESHOLD, (x,), (float(threshold), float(value)))
 
 
-def prelu(x: Any, weight: Any, /) -> Any:
+def prelu(x: Any, /, weight: Any) -> Any:
     """Return x where it is positive, else x times a weight that is learned.
 
     Parameters
@@ -571,8 +566,8 @@ def prelu(x: Any, weight: Any, /) -> Any:
     >>> print(y.value)
     [[ 1.  -0.5]]
     """
-    x, weight = shared(x), weight if isinstance(weight, Handle) else np.asarray(weight)
-    if np.ndim(weight) == 1 and x.ndim >= 2:
+    x, weight = together(x, weight)
+    if weight.ndim == 1 and x.ndim >= 2:
         count, channels = weight.shape[0], x.shape[1]
         if None not in (count, channels) and count not in (1, channels):
             raise ShapeError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import arccos, arcsin, arctan, arctan2, divide, power, remainder
-from reactgrad.ops.special._pairs import shared
+from reactgrad.ops.special._pairs import together
 from reactgrad.ops.special._ufuncs import (
     arccosh,
     arcsinh,
@@ -57,12 +57,12 @@ def float_power(x: Any, y: Any, /) -> Any:
     >>> y.value
     array([1.  , 0.25])
     """
-    return power(_wide(x), _wide(y))
+    x, y = together(x, y)
+    number = y._literal()
+    exponent = _wide(y) if number is None or isinstance(number, complex) else float(number)
+    return power(_wide(x), exponent)
 
 
 def _wide(x: Any) -> Any:
-    if isinstance(x, int | float | complex):
-        return x if isinstance(x, complex) else float(x)
-    x = shared(x)
     wide = np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
     return x if x.dtype == wide and x._literal() is None else astype(x, wide)

@@ -570,6 +570,7 @@ def polyfit(x: Any, y: Any, deg: int) -> Any:
     array([2., 1.])
     """
     degree = _order("polyfit", deg)
-    if np.ndim(y) == 2:
+    x, y = together(x, y)
+    if y.ndim == 2:
         return stack([apply(POLYFIT, (x, one), (degree,)) for one in unbind(y, 1)], 1)
     return apply(POLYFIT, (x, y), (degree,))

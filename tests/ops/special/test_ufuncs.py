@@ -151,6 +151,15 @@ def test_kinks_and_ends_in_both_modes(name: str) -> None:
     np.testing.assert_allclose(rg.jvp(y, leaf, np.ones(len(x))).value, slopes, rtol=1e-15)
 
 
+def test_operands_that_are_no_vars_join_the_graph_of_those_that_are() -> None:
+    x = rg.Graph().input([1.0, 2.0])
+    assert np.float_power(np.float32(2.0), x).value.tolist() == [2.0, 4.0]
+    assert rg.prelu([-1.0, 1.0], x).value.tolist() == [-1.0, 1.0]
+    assert np.polyfit(x, [[1.0, 0.0], [2.0, 0.0]], 1).value.round(10).tolist() == [[1, 0], [0, 0]]
+    assert rg.array_equal([1.0, 2.0], x).value
+    assert np.polyval([1.0, 0.0], x).value.tolist() == [1.0, 2.0]
+
+
 # --- operators -----------------------------------------------------------------------------------
 
 
