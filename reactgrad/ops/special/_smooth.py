@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from reactgrad.backend.numpy import _smooth
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._clip import clip
-from reactgrad.ops._elementwise import equal, less_equal, log, log1p, logical_and, public
+from reactgrad.ops._elementwise import equal, less_equal, log, log1p, logical_and, public, sin
 from reactgrad.ops._where import where
 from reactgrad.ops.special._form import smooth, with_kernels
+from reactgrad.ops.special._pairs import together
 
 
 def _first_of_xlogy(logarithm: Any) -> Any:
@@ -44,17 +46,12 @@ def sinc(x: Any, /) -> Any:
     Parameters
     ----------
     x : Var or array_like
-        Any shape; real numbers, integers give floats.
+        Any shape; integers give floats.
 
     Returns
     -------
     Var
         In the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        For complex numbers.
 
     Examples
     --------
@@ -64,6 +61,10 @@ def sinc(x: Any, /) -> Any:
     >>> print(y.value)
     [1.         0.63661977 0.        ]
     """
+    (x,) = together(x)
+    if x.dtype.kind == "c":
+        angle = where(equal(x, 0), 1e-20, x) * math.pi
+        return sin(angle) / angle
     return apply(SINC, (x,), (0,))
 
 

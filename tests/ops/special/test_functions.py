@@ -129,6 +129,7 @@ CASES = [
         Case(name, f, half(oracle), [A, (4,)], draw, empty=[(0, 4), (4,)], tolerance=LOOSE)
         for name, (f, oracle, draw) in BINARY.items()
     ],
+    Case("complex sinc", np.sinc, np.sinc, [A], dtypes="D"),
     Case(
         "betainc",
         lambda x: rg.betainc(2.5, 1.5, x),
