@@ -76,7 +76,6 @@ OF_VARS: Final = _by_name(
     ("int long", "{x}.astype('int64')"),
     ("bool", "{x}.astype(bool)"),
     ("dim", "{x}.ndim"),
-    ("numel", "{x}.size"),
     ("view", "{x}.reshape(...)"),
     ("view_as", "{x}.reshape(other.shape)"),
     ("permute", "{x}.transpose(...)"),

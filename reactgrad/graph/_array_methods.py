@@ -88,6 +88,20 @@ class ArrayMethods:
         return ops.argsort(self, axis, kind, order, stable=stable, descending=descending)
 
     @property
+    def itemsize(self) -> int:
+        """The memory of one element in bytes."""
+        return self.dtype.itemsize  # type: ignore[attr-defined]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all elements in bytes, without computing."""
+        return self.size * self.itemsize  # type: ignore[attr-defined]
+
+    def numel(self) -> int:
+        """Return the number of elements: ``size`` by PyTorch's name."""
+        return self.size  # type: ignore[attr-defined]
+
+    @property
     def at(self) -> Any:
         """The places of the value: ``x.at[i].set(v)`` is a node of the value with a part changed.
 

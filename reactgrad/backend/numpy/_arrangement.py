@@ -72,12 +72,14 @@ def register(xp: Any, kind: str) -> None:
 
     def trimmed(x: Any, out: Any, axis: int, ends: str) -> Any:
         others = tuple([i for i in range(x.ndim) if i != axis])
-        (found,) = xp.nonzero((x != 0).any(others))
-        if not len(found):
-            return found
-        first = int(found[0]) if "f" in ends else 0
-        last = int(found[-1]) + 1 if "b" in ends else x.shape[axis]
-        return xp.arange(first, last)
+        found = (x != 0).any(others)
+        so_far = xp.cumsum(found)
+        kept = so_far[-1:] > 0  # nothing, where all are zero
+        if "f" in ends:
+            kept = kept & (so_far > 0)
+        if "b" in ends:
+            kept = kept & (xp.cumsum(found[::-1])[::-1] > 0)
+        return xp.nonzero(kept)[0]
 
     register_kernel("flip", kind, copied(xp, lambda x, axes: x[flip_key(x.ndim, axes)]))
     register_binder("roll", kind, bind_roll)

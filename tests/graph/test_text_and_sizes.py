@@ -1,4 +1,4 @@
-"""``str`` of arrays of three and more axes: matrices under their indices, in the order of memory."""
+"""``str`` of arrays of three and more axes: matrices under their indices, in the order of memory; sizes."""
 
 from __future__ import annotations
 
@@ -122,3 +122,12 @@ def test_printing_in_a_function_that_runs_reads_nothing() -> None:
     assert seen[1] == str(y)
     x.set(A + 1.0)
     assert not z.is_stale
+
+
+def test_sizes_are_known_without_computing() -> None:
+    x = rg.Graph().input(A)
+    y = x * 2.0
+    assert (y.nbytes, y.itemsize, y.numel()) == (144, 4, 36)
+    assert y.value_version == 0
+    with pytest.raises(rg.ShapeError, match="not known"):
+        _ = rg.Graph().input(shape=(None,)).nbytes
