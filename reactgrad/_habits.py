@@ -192,7 +192,7 @@ _LEFT_OUT: Final = {
     "out": "values are never written in place, so leave it out",
     "where": "write rg.where(condition, x, other) for the operand",
     "initial": "add it, or take rg.maximum or rg.minimum with it, behind",
-    "ddof": "write rg.lift(np.var)(x, ddof=1)",
+    "ddof": "it is an argument of rg.var and rg.std",
 }
 
 

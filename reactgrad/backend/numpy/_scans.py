@@ -67,13 +67,13 @@ def register(xp: Any, kind: str) -> None:
 
     def extremum(ufunc: Any) -> Callable[..., Call]:
         def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-            return accumulate(ufunc, out.dtype, inputs, out, *attrs, False)
+            return accumulate(ufunc, out.dtype, inputs, out, attrs[0], False)
 
         return bind
 
     def bind_logcumsumexp(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         wide = np.dtype("f8") if out.dtype.char in "ef" else out.dtype
-        return accumulate(xp.logaddexp, wide, inputs, out, *attrs, False)
+        return accumulate(xp.logaddexp, wide, inputs, out, attrs[0], False)
 
     def bind_running_place(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         x, best = inputs

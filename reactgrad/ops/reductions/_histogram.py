@@ -11,7 +11,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, register_anywhere, spec
 from reactgrad.backend.numpy import _histograms
 from reactgrad.backend.numpy._through_host import through_host
-from reactgrad.nodes._handle import Handle, apply, stacked
+from reactgrad.nodes._handle import Handle, apply, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import stack
@@ -112,10 +112,7 @@ OF_BIN = Op(
 def _span(name: str, given: Any) -> tuple[float, float] | None:
     if given is None:
         return None
-    ends = [
-        one.value if isinstance(one, Handle) and one._literal() is not None else one
-        for one in given
-    ]
+    ends: list[Any] = list(given)
     if len(ends) != 2 or any(isinstance(one, Handle) for one in ends):
         raise DTypeError(
             f"{name}: range={given!r:.60}; it is two numbers, fixed when the node is built. For edges that "
@@ -131,10 +128,10 @@ def _fixed_bins(name: str, bins: Any) -> Bins:
     """Return the number of even bins, or the name of a rule; ``None`` for edges."""
     if isinstance(bins, str):
         return bins
-    if isinstance(bins, Handle) or np.ndim(stacked(bins)) or not hasattr(bins, "__index__"):
-        if not isinstance(stacked(bins), Handle) and np.ndim(bins) == 0:
-            raise DTypeError(f"{name}: bins={bins!r:.60}; a number, a rule, or edges in a row.")
+    if isinstance(bins, Handle) or holds_handles([bins]) or np.ndim(bins):
         return None
+    if not hasattr(bins, "__index__"):
+        raise DTypeError(f"{name}: bins={bins!r:.60}; a number, a rule, or edges in a row.")
     number = int(bins.__index__())
     if number < 1:
         raise DTypeError(f"{name}: bins={number}; there is at least one.")
@@ -265,8 +262,8 @@ def histogramdd(
     Examples
     --------
     >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     counts, (xs, ys) = rg.histogramdd([[0.0, 0.0], [1.0, 3.0], [1.0, 2.0]], 2)
+    >>> points = rg.Graph().input([[0.0, 0.0], [1.0, 3.0], [1.0, 2.0]])
+    >>> counts, (xs, ys) = rg.histogramdd(points, 2)
     >>> counts.value
     array([[1., 0.],
            [0., 2.]])
