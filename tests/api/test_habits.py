@@ -14,7 +14,7 @@ import reactgrad as rg
 
 NO_OP = ", ...), which calls NumPy on the values (without a gradient, or with vjp=)."
 OF_A_VAR = {
-    "cumsum": "There is no such op: write rg.lift(np.cumsum)(x" + NO_OP,
+    "conjugate": "There is no such op: write rg.lift(np.conjugate)(x" + NO_OP,
     "exp": "Ops are functions: write rg.exp(x, ...).",
     "data": "Write x.value.",
     "eval": "A read computes what it needs: write x.value.",
@@ -31,7 +31,7 @@ OF_A_GRAPH = {
     "backward": "Write y.backward(), or rg.grad(y, x) for a live gradient.",
 }
 OF_THE_PACKAGE = {
-    "std": "There is no such op: write rg.lift(np.std)(x" + NO_OP,
+    "busday_count": "There is no such op: write rg.lift(np.busday_count)(x" + NO_OP,
     "cat": "Write rg.concatenate([x, y], axis=...).",
     "tensor": "Write rg.input(value), rg.param(value) if it is trained, or rg.const(value) if it never changes.",
     "nograd": "Is it no_grad or grad?",
@@ -57,9 +57,11 @@ def test_attributes_that_do_not_exist(g: rg.Graph) -> None:
             assert not hasattr(thing, name)
             text = says(lambda: getattr(thing, name), AttributeError)  # noqa: B023 - called at once
             assert text == f"{what} has no attribute {name!r}. {way}"
-    assert not hasattr(x.detach(), "cumsum")
-    assert says(lambda: x.detach().cumsum, AttributeError).startswith("a Var has no attribute")  # type: ignore[attr-defined]
-    assert "cumsum" not in dir(x)
+    assert not hasattr(x.detach(), "conjugate")
+    assert says(lambda: x.detach().conjugate, AttributeError).startswith(
+        "a Var has no attribute"
+    )  # type: ignore[attr-defined]
+    assert "conjugate" not in dir(x)
     assert "run" not in dir(g)
 
 
@@ -72,7 +74,7 @@ def test_names_that_protocols_ask_for_are_refused_in_few_words(g: rg.Graph) -> N
 def test_a_removed_node_still_refuses_attributes(g: rg.Graph) -> None:
     x = g.input(1.0)
     g.remove(x)
-    assert not hasattr(x, "cumsum")
+    assert not hasattr(x, "conjugate")
 
 
 def test_arguments_that_do_not_exist(g: rg.Graph) -> None:
@@ -89,8 +91,11 @@ def test_arguments_that_do_not_exist(g: rg.Graph) -> None:
         "rg.softmax has no argument 'dim', as in dim=1. Write axis=1.": lambda: rg.softmax(
             x, dim=1
         ),  # type: ignore[arg-type]
-        "rg.sum has no argument 'dtype', as in dtype='f4'. Write .astype(dtype) behind.": (
-            lambda: x.sum(dtype="f4")  # type: ignore[arg-type]
+        "rg.max has no argument 'dtype', as in dtype='f4'. Write .astype(dtype) behind.": (
+            lambda: x.max(dtype="f4")  # type: ignore[arg-type]
+        ),
+        "rg.sum has no argument 'ddof', as in ddof=1. It is an argument of rg.var and rg.std.": (
+            lambda: x.sum(ddof=1)  # type: ignore[arg-type]
         ),
         "axis=True: an axis is an integer, or several in a tuple; keepdims=True is another argument.": (
             lambda: rg.sum(x, axis=True)
