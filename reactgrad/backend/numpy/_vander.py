@@ -1,9 +1,10 @@
-"""The kernel for matrices of powers."""
+"""The kernel for matrices of powers, and of their derivatives of any order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import perm
 from typing import Any
 
 from reactgrad.backend._registry import register_binder
@@ -14,13 +15,20 @@ def register(xp: Any, kind: str) -> None:
     """Register the kernel for a namespace whose functions take ``out`` as NumPy's do."""
 
     def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
-        powers = out if attrs[1] else out[:, ::-1]
-        calls: list[Callable[[], object]] = [partial(powers[:, :1].fill, 1)]
-        if out.shape[1] > 1:
-            rest = powers[:, 1:]
+        (x,), (_, increasing, order) = inputs, attrs
+        powers = out if increasing else out[:, ::-1]
+        rest = powers[:, order:]
+        calls: list[Callable[[], object]] = [partial(rest[:, :1].fill, 1)]
+        if rest.shape[1] > 1:
             calls += [
-                partial(xp.copyto, rest, inputs[0][:, None]),
-                partial(xp.multiply.accumulate, rest, 1, None, rest),
+                partial(xp.copyto, rest[:, 1:], x[:, None]),
+                partial(xp.multiply.accumulate, rest[:, 1:], 1, None, rest[:, 1:]),
+            ]
+        if order:
+            factors = [perm(power, order) for power in range(order, out.shape[1])]
+            calls += [
+                partial(powers[:, :order].fill, 0),
+                partial(xp.multiply, rest, xp.asarray(factors, out.dtype), rest),
             ]
         return InTurn(*calls)
 

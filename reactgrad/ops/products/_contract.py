@@ -166,7 +166,7 @@ def _by_matmul(left: Any, right: Any, stretches: bool) -> bool:
         else:
             lengths.append(found.shape[-inner] if len(found.shape) >= inner else found.shape[-1])
     m, n = lengths
-    return not stretches or m == n or m is None or n is None
+    return not stretches or (m == n and m is not None)
 
 
 @lru_cache(maxsize=4096)

@@ -124,11 +124,21 @@ def _path_for(terms: tuple[str, ...], result: str, arrays: Sequence[Any], optimi
         path = tuple([tuple(sorted(map(int, step))) for step in optimize[1:]])
         _check_path(path, len(arrays))
         return path
+    known: dict[str, int] = {}
+    given = [
+        known_shape(one) or (None,) * len(term) for one, term in zip(arrays, terms, strict=True)
+    ]
+    for shape, term in zip(given, terms, strict=True):
+        known |= {label: n for label, n in zip(term, shape, strict=True) if n not in (None, 1)}
     shapes = tuple(
         [
-            tuple([_LENGTH_UNKNOWN if n is None else n for n in known_shape(one) or ()])
-            or (_LENGTH_UNKNOWN,) * len(term)
-            for one, term in zip(arrays, terms, strict=True)
+            tuple(
+                [
+                    known.get(label, _LENGTH_UNKNOWN) if n is None else n
+                    for n, label in zip(shape, term, strict=True)
+                ]
+            )
+            for shape, term in zip(given, terms, strict=True)
         ]
     )
     return _found_path(

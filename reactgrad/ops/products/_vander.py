@@ -13,8 +13,6 @@ from reactgrad.backend.numpy import _vander
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import times
-from reactgrad.ops._index import getitem
-from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._reduce import axis_of, sum
 
@@ -22,40 +20,24 @@ add_kernels(_vander.register, _standard.register)
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    (one,), (count, _) = specs, attrs
+    (one,), (count, _, _) = specs, attrs
     if len(one.shape) != 1:
         raise ShapeError(f"vander of {one!r}: it takes a vector.")
     columns = one.shape[0] if count is None else count
     return spec((one.shape[0], columns), np.promote_types(one.dtype, int), one.device)
 
 
-def _slopes(x: Any, count: int | None, increasing: bool) -> Any:
-    """Return the derivative of each power, or ``None`` if there is none."""
-    columns = x.shape[0] if count is None else count
-    if columns is None:
-        raise ShapeError("the gradient of vander needs N=, or a vector whose length is known.")
-    if not columns:
-        return None
-    lower = apply(VANDER, (x,), (max(columns - 1, 1), increasing))
-    if columns > 1:  # the derivative of the power 0 has a factor of 0, and some other one
-        end = getitem(lower, (..., slice(0, 1) if increasing else slice(-1, None)))
-        lower = concatenate([end, lower] if increasing else [lower, end], 1)
-    powers = np.arange(columns)
-    numbers = powers if increasing else powers[::-1]
-    return lower * x._graph.const(numbers, device=x.device)
+def _slopes(x: Any, count: int | None, increasing: bool, order: int) -> Any:
+    return apply(VANDER, (x,), (count, increasing, order + 1))
 
 
-def _rule(g: Any, ans: Any, x: Any, count: int | None, increasing: bool) -> Any:
-    slopes = _slopes(x, count, increasing)
-    return None if slopes is None else sum(times(g, slopes), 1)
-
-
-def _jvp(t: Any, ans: Any, x: Any, count: int | None, increasing: bool) -> Any:
-    slopes = _slopes(x, count, increasing)
-    return None if slopes is None else times(expand_dims(t, 1), slopes)
-
-
-VANDER: Final = Op("vander", _infer, (_rule,), (_jvp,))
+# Attributes: the number of powers, whether they increase, and how often each is differentiated.
+VANDER: Final = Op(
+    "vander",
+    _infer,
+    (lambda g, ans, x, *attrs: sum(times(g, _slopes(x, *attrs)), 1),),
+    (lambda t, ans, x, *attrs: times(expand_dims(t, 1), _slopes(x, *attrs)),),
+)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
@@ -92,4 +74,4 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     count = axis_of(N)
     if isinstance(count, int) and count < 0:
         raise ShapeError(f"vander: N={N}; a number of powers is not negative.")
-    return apply(VANDER, (x,), (count, bool(increasing)))
+    return apply(VANDER, (x,), (count, bool(increasing), 0))

@@ -85,32 +85,30 @@ def case(subscripts: str, shapes: list[tuple[int, ...]], **more: Any) -> Case:
         lambda *xs: rg.einsum(subscripts, *xs),
         lambda *xs: np.einsum(subscripts, *xs),
         shapes,
-        **{"dtypes": "dDfei?", "unknown": False, **more},
+        **{"dtypes": "dDfei?", **more},
     )
 
 
 CASES = [
     *[case(*one) for one in FORMS.items()],
     *[case(*one) for one in BROADCAST.items()],
-    case("bi,bi->b", [(3, 4), (3, 4)], unknown=True, empty=[(0, 4), (0, 4)]),
-    case("bi,ij->bj", [(3, 4), (4, 2)], unknown=False, empty=[(3, 0), (0, 2)]),
-    case("bi,bj->ij", [(3, 4), (3, 2)], unknown=True, empty=[(0, 4), (0, 2)]),
-    case("bi,bj,bk->bijk", [(3, 4), (3, 2), (3, 2)], unknown=True),
-    case("bij->b", [(3, 4, 2)], unknown=True, empty=[(3, 0, 2)]),
-    case("b...,b...->...b", [(3, 4, 2), (3, 4, 1)], unknown=True),
+    case("bi,bi->b", [(3, 4), (3, 4)], empty=[(0, 4), (0, 4)]),
+    case("bi,ij->bj", [(3, 4), (4, 2)], empty=[(3, 0), (0, 2)]),
+    case("bi,bj->ij", [(3, 4), (3, 2)], empty=[(0, 4), (0, 2)]),
+    case("bi,bj,bk->bijk", [(3, 4), (3, 2), (3, 2)]),
+    case("bij->b", [(3, 4, 2)], empty=[(3, 0, 2)]),
+    case("b...,b...->...b", [(3, 4, 2), (3, 4, 1)]),
     Case(
         "lists",
         lambda x, y: rg.einsum(x, [0, ..., 2], y, [2, 1], [1, ..., 0]),
         lambda x, y: np.einsum(x, [0, ..., 2], y, [2, 1], [1, ..., 0]),
         [(2, 3, 4), (4, 5)],
-        unknown=False,
     ),
     Case(
         "lists without a result",
         lambda x, y: rg.einsum(x, [3, 30], y, [30, 1]),
         lambda x, y: np.einsum(x, [3, 30], y, [30, 1]),
         [(2, 3), (3, 4)],
-        unknown=False,
     ),
     *[
         Case(
@@ -118,7 +116,6 @@ CASES = [
             lambda *xs, o=optimize: rg.einsum("ab,bc,cd,de->ea", *xs, optimize=o),
             lambda *xs, o=optimize: np.einsum("ab,bc,cd,de->ea", *xs, optimize=o),
             [(2, 3), (3, 4), (4, 5), (5, 2)],
-            unknown=False,
         )
         for optimize in (
             *(True, False, "greedy", "optimal", ("greedy", 100)),
