@@ -15,10 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad.backend._registry import Binder, find_binder, register_binder
-from reactgrad.backend.numpy._double_double import exact_product, product, square
-from reactgrad.backend.numpy._doubles import binder, numbers, on_interval, short_binder
+from reactgrad.backend.numpy import _erf
+from reactgrad.backend.numpy._double_double import exact_product, in_two_parts, product, square
+from reactgrad.backend.numpy._doubles import by_ranges, numbers, on_interval, short_binder
 from reactgrad.backend.numpy._in_turn import InTurn
-from reactgrad.backend.numpy._quantile import bell, probability
+from reactgrad.backend.numpy._quantile import bell as bell_of
+from reactgrad.backend.numpy._quantile import probability, ratio
 
 # (x - tanh(x)) / x**3 as a function of x**2 from 0 to 1.
 TANHSHRINK = numbers(
@@ -33,14 +35,19 @@ TANHSHRINK = numbers(
 _ONE_OVER_SQRT_2PI: Final = 1.0 / math.sqrt(2.0 * math.pi)
 # An exponential of this leaves each dtype, and a product with this none in which it is computed.
 _END: Final = 1e4
-# sqrt(8 / pi) and 0.044715 in two parts each: 2 u(x) = GELU_RATE x (1 + GELU_CUBE x**2).
-GELU_RATE: Final = (1.5957691216057308, -9.96930880911092e-17)
-GELU_CUBE: Final = (0.044715, 2.1960211427085595e-18)
+# sqrt(8 / pi) and 0.044715: 2 u(x) = GELU_RATE x (1 + GELU_CUBE x**2).
+GELU_RATE: Final = 1.5957691216057308
+GELU_CUBE: Final = 0.044715
+_RATE, _CUBE = (
+    {np.dtype(kind): in_two_parts(digits, np.dtype(kind)) for kind in ("f8", "f4")}
+    for digits in ("1.59576912160573071175978423973752747390343452465956", "0.044715")
+)
 
 
 def register(xp: Any, kind: str) -> None:
     """Register them for a namespace with NumPy's protocols."""
     for function in (
+        *(gelu, gelu_slope, gelu_tanh, gelu_tanh_slope, gelu_tanh_bend),
         *(silu, silu_slope, mish, mish_slope, softplus, log_sigmoid, softsign, tanhshrink, elu),
         *(hardtanh, hardsigmoid, hardswish, leaky_relu, prelu, softshrink, hardshrink, threshold),
     ):
@@ -49,9 +56,6 @@ def register(xp: Any, kind: str) -> None:
     direct = (("hardtanh", _bind_hardtanh), ("leaky_relu", _bind_leaky_relu))
     for name, bind in direct if xp is np else ():
         register_binder(name, kind, _unless_half(bind, find_binder(name, kind)))
-    # Short floats in float64: the kernels of ``_erf`` have no others, and numbers in two parts are such.
-    for function in (gelu, gelu_slope, gelu_tanh, gelu_tanh_slope, gelu_tanh_bend):
-        register_binder(function.__name__, kind, binder(function))
 
 
 def _unless_half(direct: Binder, other: Binder) -> Binder:
@@ -185,25 +189,42 @@ def tanhshrink(x: Any) -> Any:
 # --- gelu ---------------------------------------------------------------------------------------
 
 
+def _near_tail(z: Any) -> Any:
+    """Return the probability above `z`, from 0 to 7, over the bell curve."""
+    return ratio(_erf.NORM_NEAR, z)
+
+
+def _far_tail(z: Any) -> Any:
+    return ratio(_erf.FAR, z * z) * (_ONE_OVER_SQRT_2PI / z)
+
+
+def _short_parts(x: Any) -> tuple[Any, Any]:
+    """Return the probability below `x` and the bell curve, both in float32."""
+    z = np.minimum(np.abs(x), 15.0)  # beyond, both are 0
+    bell = np.exp(square(z)[0] * -0.5) * (1.0 - 0.5 * square(z)[1])
+    small = by_ranges(((7.0, _near_tail), (np.inf, _far_tail)), z) * bell
+    # 1 - small or small, without a choice by a mask.
+    return (x >= 0.0) - np.copysign(small, x), bell
+
+
 def gelu(x: Any) -> Any:
     x = np.maximum(x, -_END)
-    return x * probability(x)
+    return x * (_short_parts(x)[0] if x.dtype == np.float32 else probability(x))
 
 
 def gelu_slope(x: Any) -> Any:
     x = _within(x)
-    return probability(x) + x * bell(x) * _ONE_OVER_SQRT_2PI
+    below, bell = _short_parts(x) if x.dtype == np.float32 else (probability(x), bell_of(x))
+    return below + x * bell * _ONE_OVER_SQRT_2PI
 
 
 def _twice_u(x: Any) -> tuple[Any, Any]:
     """Return the exponent of the tanh form in two parts: its rounding error is one of the result."""
     high, low = square(x)
-    high, low = product((high, low), GELU_CUBE)
+    high, low = product((high, low), _CUBE[x.dtype])
     total = 1.0 + high
-    low = low + (
-        high - (total - 1.0)
-    )  # exact: 1 + high loses what is below the last bit of the sum
-    return product(exact_product((total, low), x), GELU_RATE)
+    low = low + (high - (total - 1.0))  # with what the sum has lost
+    return product(exact_product((total, low), x), _RATE[x.dtype])
 
 
 def _tanh_parts(x: Any) -> tuple[Any, Any]:
@@ -223,13 +244,13 @@ def gelu_tanh(x: Any) -> Any:
 def gelu_tanh_slope(x: Any) -> Any:
     x = _within(x)
     upper, lower = _tanh_parts(x)
-    rate = GELU_RATE[0] * (1.0 + 3.0 * GELU_CUBE[0] * x * x)
+    rate = GELU_RATE * (1.0 + 3.0 * GELU_CUBE * x * x)
     return upper + x * rate * (upper * lower)
 
 
 def gelu_tanh_bend(x: Any) -> Any:
     x = _within(x)
     upper, lower = _tanh_parts(x)
-    first = GELU_RATE[0] * (1.0 + 3.0 * GELU_CUBE[0] * x * x)
-    second = 6.0 * GELU_RATE[0] * GELU_CUBE[0] * x
+    first = GELU_RATE * (1.0 + 3.0 * GELU_CUBE * x * x)
+    second = 6.0 * GELU_RATE * GELU_CUBE * x
     return upper * lower * (2.0 * first + x * (second - first * first * (upper - lower)))

@@ -1,4 +1,4 @@
-"""Products of numbers in two parts, ``(high, low)``: twice the digits of float64.
+"""Products of numbers in two parts, ``(high, low)``: twice the digits of float64 or float32.
 
 T. J. Dekker, "A floating-point technique for extending the available precision", Numer. Math. 18 (1971). Each
 operation is rounded by IEEE 754; none may leave the dtype.
@@ -6,15 +6,17 @@ operation is rounded by IEEE 754; none may leave the dtype.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Final
 
-_SPLITTER: Final = 134217729.0  # 2**27 + 1
+# By the size of an element: the factor that splits its digits into halves.
+_SPLITTERS: Final = {8: 2.0**27 + 1.0, 4: 2.0**12 + 1.0}
 
 Pair = tuple[Any, Any]
 
 
 def _halves(x: Any) -> Pair:
-    scaled = x * _SPLITTER
+    scaled = x * _SPLITTERS[x.dtype.itemsize]
     high = scaled - (scaled - x)
     return high, x - high
 
@@ -24,6 +26,13 @@ def square(x: Any) -> Pair:
     found = x * x
     high, low = _halves(x)
     return found, ((high * high - found) + 2.0 * high * low) + low * low
+
+
+def in_two_parts(digits: str, dtype: Any) -> Pair:
+    """Return a number that is written out as a pair of this dtype."""
+    number = Fraction(digits)
+    high = dtype.type(float(number))
+    return high, dtype.type(float(number - Fraction(float(high))))
 
 
 def _plain_product(x: Any, y: Any) -> Pair:

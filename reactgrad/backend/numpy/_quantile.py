@@ -114,12 +114,12 @@ def register(xp: Any, kind: str) -> None:
         register_binder(name, kind, binder(function))
 
 
-def _ratio(top: tuple[float, ...], bottom: tuple[float, ...], r: Any) -> Any:
+def _quotient(top: tuple[float, ...], bottom: tuple[float, ...], r: Any) -> Any:
     return polynomial(top, r) / polynomial(bottom, r)
 
 
 def _middle(q: Any, tail: Any) -> Any:
-    return q * _ratio(_CENTRE_TOP, _CENTRE_BOTTOM, 0.180625 - q * q)
+    return q * _quotient(_CENTRE_TOP, _CENTRE_BOTTOM, 0.180625 - q * q)
 
 
 def _outer(q: Any, tail: Any) -> Any:
@@ -130,11 +130,11 @@ def _outer(q: Any, tail: Any) -> Any:
 
 
 def _inner_tail(r: Any) -> Any:
-    return _ratio(_NEAR_TOP, _NEAR_BOTTOM, r - 1.6)
+    return _quotient(_NEAR_TOP, _NEAR_BOTTOM, r - 1.6)
 
 
 def _outer_tail(r: Any) -> Any:
-    return _ratio(_FAR_TOP, _FAR_BOTTOM, r - 5.0)
+    return _quotient(_FAR_TOP, _FAR_BOTTOM, r - 5.0)
 
 
 def _quantile(q: Any, tail: Any) -> Any:
@@ -211,22 +211,19 @@ def erfcinv_slope(y: Any) -> Any:
 # --- tails --------------------------------------------------------------------------------------
 
 
+def ratio(coefficients: Any, z: Any) -> Any:
+    """Return the values of a rational function of ``_erf``."""
+    top, bottom = coefficients
+    above = polynomial([float(c) for c in top], z)
+    return above / polynomial([1.0, *map(float, bottom)], z)
+
+
 def _mills_near(z: Any) -> Any:
-    top, bottom = _erf.NORM_NEAR
-    return (
-        _SQRT_2PI
-        * polynomial([float(c) for c in top], z)
-        / polynomial([1.0, *map(float, bottom)], z)
-    )
+    return _SQRT_2PI * ratio(_erf.NORM_NEAR, z)
 
 
 def _mills_far(z: Any) -> Any:
-    top, bottom = _erf.FAR
-    square = np.minimum(z * z, 1e60)  # its powers stay in the dtype
-    ratio = polynomial([float(c) for c in top], square) / polynomial(
-        [1.0, *map(float, bottom)], square
-    )
-    return ratio / z
+    return ratio(_erf.FAR, np.minimum(z * z, 1e60)) / z  # its powers stay in the dtype
 
 
 def mills(z: Any) -> Any:
