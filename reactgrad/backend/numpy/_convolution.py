@@ -21,6 +21,11 @@ from reactgrad.backend.numpy._sums import sum_into
 
 Call = Callable[[], object]
 
+NAMES = (
+    *("conv", "conv_bias", "conv_transpose", "conv_transpose_like"),
+    *("conv_weight", "conv_weight_like"),
+)
+
 
 def register(xp: Any, kind: str) -> None:
     """Register the kernels for a namespace that mirrors NumPy."""
@@ -76,8 +81,8 @@ def convolve(
     factors = kernels.reshape(rows, groups, each_out, columns.rows)
     here = out.flags.c_contiguous and out.dtype == dtype
     shape = (columns.each, groups, each_out, results)
-    total = None if here else xp.empty(shape, dtype)
-    part = xp.empty(shape, dtype) if rows > 1 else None
+    total: Any = None if here else xp.empty(shape, dtype)
+    part: Any = xp.empty(shape, dtype) if rows > 1 else None
     added = None if bias is None else bias.reshape(-1, *[1] * (out.ndim - 2))
     for first in range(0, images, columns.each):
         count = min(columns.each, images - first)

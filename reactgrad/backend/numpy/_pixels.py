@@ -19,6 +19,8 @@ from reactgrad.backend.numpy._in_turn import InTurn
 Call = Callable[[], object]
 Place = tuple[Any, ...]
 
+NAMES = ("unfold", "fold", "fold_like", "pixel_shuffle", "pixel_unshuffle")
+
 
 def register(xp: Any, kind: str) -> None:
     """Register the kernels for a namespace that mirrors NumPy."""

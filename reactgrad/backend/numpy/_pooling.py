@@ -20,6 +20,8 @@ from reactgrad.backend.numpy._taps import AxisMap, Tap, axis_map, is_all
 
 Call = Callable[[], object]
 
+NAMES = ("max_pool", "max_pool_spread", "max_pool_take", "pixel_numbers")
+
 # So many bytes of images at a time.
 MOST_BYTES: Final = 1 << 19
 
@@ -164,7 +166,7 @@ class _Winners:
             xp.add(which, won.view(which.dtype) if which.dtype.itemsize == 1 else won, which)
         if y.dtype.kind == "f":
             nan = xp.isnan(y)
-            if nan.any():
+            if xp is not np or nan.any():  # another device would have to be waited for
                 self._find_nan(x, nan, which)
         places = self.places[:count]
         xp.take(self.offsets, which, out=places, **({"mode": "clip"} if xp is np else {}))

@@ -14,6 +14,8 @@ from reactgrad.backend.numpy._taps import AxisMap, Selection, axis_map, is_all
 
 Call = Callable[[], object]
 
+NAMES = ("resample", "resample_back", "resample_back_like")
+
 # Sums of more float32 numbers than this are added up in float64.
 ALONE: Final = 64
 

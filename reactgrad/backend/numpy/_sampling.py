@@ -19,6 +19,8 @@ from reactgrad.backend._registry import register_binder
 
 Call = Callable[[], object]
 
+NAMES = ("grid_sample", "grid_sample_back", "grid_sample_back_like")
+
 # The weights of the four neighbours at distance t behind the second one, as rows of a polynomial's coefficients,
 # highest power first: Keys (1981), A = -0.75.
 _A = -0.75

@@ -107,7 +107,9 @@ def axis_map(rule: Rule, n: int, *, transposed: bool = False) -> AxisMap:
 def _window_taps(rule: Rule, n: int, length: int, *, transposed: bool) -> tuple[Tap, ...]:
     _, kernel, stride, padding, dilation, _ = rule
     pairs = [steps(k * dilation - padding, stride, n, length) for k in range(kernel)]
-    return tuple([Tap(*(pair[::-1] if transposed else pair), None) for pair in pairs])
+    if transposed:
+        return tuple([Tap(ins, outs, None) for outs, ins in pairs])
+    return tuple([Tap(outs, ins, None) for outs, ins in pairs])
 
 
 def _counts(rule: Rule, n: int, length: int) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
-from reactgrad.backend.numpy import _conv
+from reactgrad.backend.array_api._on_host import on_host
+from reactgrad.backend.numpy import _convolution
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import known_shape, reshape, spread
@@ -144,7 +145,7 @@ def _images(g: Any, w: Any, x: Any, attrs: Attrs) -> Any:
     """Return the transposed convolution of `g`, in the shape of `x`."""
     stride, pads, dilation, groups = attrs
     images, kernel = known_shape(x), known_shape(w)
-    if images is not None and kernel is not None and None not in kernel[2:]:
+    if images is not None and kernel is not None:
         exact = tuple(
             [
                 _exact(*one)
@@ -157,12 +158,12 @@ def _images(g: Any, w: Any, x: Any, attrs: Attrs) -> Any:
 
 
 def _exact(
-    n: int | None, kernel: int, stride: int, pad: tuple[int, int], dilation: int
+    n: int | None, kernel: int | None, stride: int, pad: tuple[int, int], dilation: int
 ) -> tuple[int, int] | None:
     """Return the padding without what no step of the kernel reaches; ``None`` if the length is not known."""
     if stride == 1:
         return pad
-    if n is None:
+    if n is None or kernel is None:
         return None
     return pad[0], pad[1] - (n + sum_of(pad) - dilation * (kernel - 1) - 1) % stride
 
@@ -255,7 +256,7 @@ WEIGHT_LIKE = Op(
     (LINEAR, LINEAR, None),
 )
 
-add_kernels(_conv.register)
+add_kernels(_convolution.register, on_host(_convolution.NAMES))
 
 
 def _padding(

@@ -16,6 +16,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _pooling
 from reactgrad.backend.numpy._taps import Rule, length_of, window_length
 from reactgrad.nodes._handle import apply, current_graph
@@ -117,7 +118,7 @@ NUMBERS = Op(
     ),
 )
 
-add_kernels(_pooling.register)
+add_kernels(_pooling.register, on_host(_pooling.NAMES))
 
 
 def _steps(rules: tuple[Rule, ...], shape: tuple[int | None, ...]) -> list[tuple[Rule | None, ...]]:

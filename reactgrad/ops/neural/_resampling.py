@@ -13,6 +13,7 @@ import numpy as np
 
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _resampling
 from reactgrad.backend.numpy._taps import Rule, length_of
 from reactgrad.nodes._handle import apply
@@ -72,7 +73,7 @@ BACK_LIKE = Op(
     (LINEAR, None),
 )
 
-add_kernels(_resampling.register)
+add_kernels(_resampling.register, on_host(_resampling.NAMES))
 
 
 def resample(x: Any, rules: Rules) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _sampling
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -146,7 +147,7 @@ BACK_LIKE = Op(
     (LINEAR, lambda t, ans, g, grid, x, *attrs: _back_along_grid(t, g, grid, x, attrs), None),
 )
 
-add_kernels(_sampling.register)
+add_kernels(_sampling.register, on_host(_sampling.NAMES))
 
 
 def grid_sample(

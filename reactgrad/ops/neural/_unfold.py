@@ -7,6 +7,7 @@ from typing import Any
 
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _pixels
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -83,7 +84,7 @@ FOLD_LIKE = Op(
     (LINEAR, None),
 )
 
-add_kernels(_pixels.register)
+add_kernels(_pixels.register, on_host(_pixels.NAMES))
 
 
 def _window(name: str, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Attrs:

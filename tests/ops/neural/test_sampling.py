@@ -174,8 +174,8 @@ def test_unknown_lengths() -> None:
             lambda x: rg.affine_grid(x, (1, 1, 2, 2)),
             rg.ShapeError,
             (
-                "affine_grid of theta of shape (2, 1, 3, 4) for images of shape (1, 1, 2, 2): theta has shape (N, 2, 3) "
-                "for images (N, C, H, W), and (N, 3, 4) for (N, C, D, H, W)."
+                "affine_grid of theta of shape (2, 1, 3, 4) for images of shape (1, 1, 2, 2): theta has shape (N, 2, "
+                "3) for images (N, C, H, W), and (N, 3, 4) for (N, C, D, H, W)."
             ),
         ),
     ],
