@@ -46,6 +46,9 @@ def register(xp: Any, kind: str) -> None:
         name, axis, method, keepdims, weak = attrs
 
         def run() -> None:
+            if not x.size:
+                out.fill(np.nan)
+                return
             fractions = q.item() if weak else q  # a Python number does not widen the result
             if weights:
                 whole = in_full(weights[0], x, axis)
@@ -114,7 +117,8 @@ def register(xp: Any, kind: str) -> None:
         name, axis, method = attrs[:3]
 
         def run() -> None:
-            if not out.size:
+            if not x.size:
+                out.fill(0)
                 return
             row, _ = rows(x, axis)
             low, high, share = places(row, q, name, method, weight_rows(weights, x, axis))
@@ -142,14 +146,13 @@ def register(xp: Any, kind: str) -> None:
         name, axis, method = attrs[:3]
 
         def run() -> None:
-            if not g.size:
-                out[...] = 0
+            if not x.size:
                 return
             row, order = rows(x, axis)
             low, high, share = places(row, q, name, method, weight_rows(weights, x, axis))
             count = low.shape[1]
-            given = g.reshape(low.shape).astype(np.float64)
-            total = xp.zeros((count, row.shape[-1]))
+            given = g.reshape(low.shape).astype(np.result_type(g.dtype, np.float64))
+            total = xp.zeros((count, row.shape[-1]), given.dtype)
             own = xp.broadcast_to(xp.arange(count), low.shape)
             xp.add.at(total, (own, low), xp.where(share == 1, 0, given * (1 - share)))
             xp.add.at(total, (own, high), xp.where(share == 0, 0, given * share))

@@ -21,6 +21,8 @@ from reactgrad.ops.reductions._deviation import (
     masked_var,
     real_dtype,
     root,
+    std,
+    var,
 )
 from reactgrad.ops.reductions._product import prod
 from reactgrad.ops.reductions._scan import cumprod, cumsum
@@ -223,10 +225,15 @@ def _deviation(
     op: Op, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: Any
 ) -> Any:
     where, average, correction = options
-    fixed = correction_of(op.name, ddof, correction)
     a = in_dtype(node(a, where, average), dtype)
+    if a.dtype.kind not in "fc":  # integers have no NaN
+        plain = std if op is NANSTD else var
+        return plain(
+            a, axis, None, ddof, keepdims=keepdims, where=where, mean=average, correction=correction
+        )
+    fixed = correction_of(op.name, ddof, correction)
     axis, keepdims = attrs_of(axis, keepdims, a)
-    if where is True and average is None and a.dtype.kind in "fc":
+    if where is True and average is None:
         return in_dtype(apply(op, (a,), (axis, keepdims, fixed)), dtype)
     mask = stretched(_numbers(a, where), a)
     about = None if average is None else node(average, a)

@@ -32,16 +32,16 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     one, q = specs[0], specs[1]
     name, axis, method, keepdims, _ = attrs
     axes = normal_axes(name, axis, len(one.shape))
-    if one.dtype.kind == "c":
+    if one.dtype.kind == "c" and not name.endswith("median"):
         raise DTypeError(f"{name} of {one!r}: complex numbers have no order.")
-    if 0 in [one.shape[i] for i in axes]:
+    if 0 in [one.shape[i] for i in axes] and name in ("quantile", "percentile"):
         raise ShapeError(f"{name} over an axis of length 0 of {one!r}: there is no element.")
     if keepdims:
         shape = tuple(1 if i in axes else n for i, n in enumerate(one.shape))
     else:
         shape = tuple(n for i, n in enumerate(one.shape) if i not in axes)
     if name.endswith("median"):
-        dtype = one.dtype if one.dtype.kind == "f" else np.dtype(np.float64)
+        dtype = one.dtype if one.dtype.kind in "fc" else np.dtype(np.float64)
         return spec(shape, dtype, one.device)
     sample = 0.5 if q.weak is not None else np.full(1, 0.5, q.dtype)
     row = np.ones(2, one.dtype)
@@ -135,7 +135,7 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     Parameters
     ----------
     a : Var or array_like
-        Any shape without an axis of length 0 among those reduced; real numbers.
+        Any shape; complex numbers are ordered by their real parts first.
     axis : int, tuple of int or None
         The axes of a row; ``None`` for all.
     keepdims : bool
@@ -144,12 +144,10 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     Returns
     -------
     Var
-        NaN where an element is.
+        NaN where an element is, or there is none.
 
     Raises
     ------
-    ShapeError
-        If there is no element.
     AxisError
         If `a` has no such axis.
 
@@ -176,11 +174,6 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     -------
     Var
         NaN where all elements are.
-
-    Raises
-    ------
-    ShapeError
-        If there is no element.
 
     Examples
     --------
@@ -306,8 +299,6 @@ def nanquantile(
 
     Raises
     ------
-    ShapeError
-        If there is no element.
     DTypeError
         If a fixed `q` is outside of its range, or there is no such method.
 
@@ -345,8 +336,6 @@ def nanpercentile(
 
     Raises
     ------
-    ShapeError
-        If there is no element.
     DTypeError
         If a fixed `q` is outside of its range, or there is no such method.
 
