@@ -1,20 +1,21 @@
 """LU factors: of any matrices, and of one matrix, kept for all systems that have it.
 
 NumPy factorises and solves in one call and keeps nothing. Where SciPy is installed, its LAPACK does
-the two apart; elsewhere the factors stay empty and NumPy solves each system from the matrix. Both eliminate with
+the two apart; elsewhere the factors are zeros and NumPy solves each system from the matrix. Both eliminate with
 partial pivoting, and the backward error of a solution has the same bound (Higham, "Accuracy and
 Stability of Numerical Algorithms", 9.3), so the solutions may differ in bits within it.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
 
 from reactgrad._errors import LinAlgError
-from reactgrad.backend._registry import register_kernel
+from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy._solve import INSTEAD, explained, fill
 
 NAMES: Final = (
@@ -33,38 +34,54 @@ def _lapack() -> Any:
     return lapack
 
 
-def _routine(name: str, dtype: Any) -> Any:
-    return getattr(_lapack(), {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char] + name)
+def _routine(name: str, out: Any) -> Any:
+    return getattr(_lapack(), {"f": "s", "d": "d", "F": "c", "D": "z"}[out.dtype.char] + name)
 
 
 def register(xp: Any, kind: str) -> None:
     """Register these kernels for a namespace that mirrors NumPy."""
 
-    def lu_factor(a: Any, out: Any, dtype: str) -> None:
+    def bind_factor(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        (a,) = inputs
         n = a.shape[0]
         if xp is not np or _lapack() is None or not n:
-            return
+            return partial(out.fill, 0)
         # LAPACK stores by columns: it gets the transpose, which is factorised where it lies.
-        space = out[: n * n].reshape(n, n)
-        space[...] = a
-        lu, pivots, info = _routine("getrf", out.dtype)(space.T, overwrite_a=True)
-        if info > 0:
-            raise LinAlgError(f"solve: Singular matrix.{INSTEAD['solve']}")
-        if lu.base is not out and not np.may_share_memory(lu, out):
-            space[...] = lu.T
-        out[n * n :] = pivots
+        space, pivots, factorise = out[: n * n].reshape(n, n), out[n * n :], _routine("getrf", out)
+        turned = space.T
 
-    def lu_solve(packed: Any, a: Any, b: Any, out: Any, transposed: bool) -> None:
+        def factor() -> None:
+            space[...] = a
+            found, order, info = factorise(turned, overwrite_a=True)
+            if info > 0:
+                raise LinAlgError(f"solve: Singular matrix.{INSTEAD['solve']}")
+            if found is not turned:
+                turned[...] = found
+            pivots[...] = order
+
+        return factor
+
+    def bind_solve(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        (packed, a, b), (transposed,) = inputs, attrs
         n = a.shape[0]
         if xp is not np or _lapack() is None or not out.size:
             matrix = a.T if transposed else a
-            out[...] = explained("solve", lambda a, b: xp.linalg.solve(a, b), matrix, b)
-            return
-        lu = packed[: n * n].reshape(n, n).T
-        pivots = packed[n * n :].real.astype(np.int32)
-        if lu.dtype != out.dtype:
-            lu = lu.astype(out.dtype)
-        out[...] = _routine("getrs", out.dtype)(lu, pivots, b, trans=not transposed)[0]
+
+            def solve_anew() -> None:
+                out[...] = explained("solve", lambda a, b: xp.linalg.solve(a, b), matrix, b)
+
+            return solve_anew
+        factors, pivots, substitute = (
+            packed[: n * n].reshape(n, n).T,
+            packed[n * n :].real,
+            _routine("getrs", out),
+        )
+
+        def solve() -> None:
+            lu = factors.astype(out.dtype, copy=False)
+            out[...] = substitute(lu, pivots.astype(np.int32), b, trans=not transposed)[0]
+
+        return solve
 
     def lu(a: Any, out: Any) -> None:
         if xp is np and _lapack() is not None and a.size:
@@ -80,8 +97,8 @@ def register(xp: Any, kind: str) -> None:
         fill(out, (one[rows].swapaxes(-1, -2), lower, xp.triu(both[..., :k, :])))
 
     register_kernel("lu", kind, lu)
-    register_kernel("lu_factor", kind, lu_factor)
-    register_kernel("lu_solve", kind, lu_solve)
+    register_binder("lu_factor", kind, bind_factor)
+    register_binder("lu_solve", kind, bind_solve)
 
 
 def _eliminated(xp: Any, a: Any) -> tuple[Any, Any]:
