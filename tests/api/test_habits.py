@@ -58,9 +58,7 @@ def test_attributes_that_do_not_exist(g: rg.Graph) -> None:
             text = says(lambda: getattr(thing, name), AttributeError)  # noqa: B023 - called at once
             assert text == f"{what} has no attribute {name!r}. {way}"
     assert not hasattr(x.detach(), "conjugate")
-    assert says(lambda: x.detach().conjugate, AttributeError).startswith(
-        "a Var has no attribute"
-    )  # type: ignore[attr-defined]
+    assert says(lambda: x.detach().conjugate, AttributeError).startswith("a Var has no attribute")  # type: ignore[attr-defined]
     assert "conjugate" not in dir(x)
     assert "run" not in dir(g)
 
