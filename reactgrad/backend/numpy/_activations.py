@@ -15,12 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad.backend._registry import Binder, find_binder, register_binder
-from reactgrad.backend.numpy import _erf
 from reactgrad.backend.numpy._double_double import exact_product, in_two_parts, product, square
-from reactgrad.backend.numpy._doubles import by_ranges, numbers, on_interval, short_binder
+from reactgrad.backend.numpy._doubles import numbers, on_interval, short_binder
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._quantile import bell as bell_of
-from reactgrad.backend.numpy._quantile import probability, ratio
+from reactgrad.backend.numpy._quantile import probability
 
 # (x - tanh(x)) / x**3 as a function of x**2 from 0 to 1.
 TANHSHRINK = numbers(
@@ -32,6 +31,16 @@ TANHSHRINK = numbers(
     0.2778856568389047
     """
 )
+# (z + 4) exp(z**2 / 2) times the probability above z from 0 to 15, as a function of (z - 4) / (z + 4); to the
+# digits of float32.
+SHORT_TAIL = numbers(
+    """
+    1.1074834322991744e-06 -4.754049763326424e-06 -1.7849066315561025e-05 7.657649168273486e-05
+    0.00020413480144958215 -0.0013457740821982255 -0.0005445236415907106 0.02551722761805935
+    -0.11824523858304008 0.32528741089056995 -0.6300031683636795 0.9018637755190949
+    """
+)
+
 _ONE_OVER_SQRT_2PI: Final = 1.0 / math.sqrt(2.0 * math.pi)
 # An exponential of this leaves each dtype, and a product with this none in which it is computed.
 _END: Final = 1e4
@@ -189,20 +198,13 @@ def tanhshrink(x: Any) -> Any:
 # --- gelu ---------------------------------------------------------------------------------------
 
 
-def _near_tail(z: Any) -> Any:
-    """Return the probability above `z`, from 0 to 7, over the bell curve."""
-    return ratio(_erf.NORM_NEAR, z)
-
-
-def _far_tail(z: Any) -> Any:
-    return ratio(_erf.FAR, z * z) * (_ONE_OVER_SQRT_2PI / z)
-
-
 def _short_parts(x: Any) -> tuple[Any, Any]:
     """Return the probability below `x` and the bell curve, both in float32."""
     z = np.minimum(np.abs(x), 15.0)  # beyond, both are 0
-    bell = np.exp(square(z)[0] * -0.5) * (1.0 - 0.5 * square(z)[1])
-    small = by_ranges(((7.0, _near_tail), (np.inf, _far_tail)), z) * bell
+    high, low = square(z)
+    bell = np.exp(high * -0.5) * (1.0 - 0.5 * low)
+    shifted = z + 4.0
+    small = on_interval(SHORT_TAIL, -1.0, 0.58, (z - 4.0) / shifted) * bell / shifted
     # 1 - small or small, without a choice by a mask.
     return (x >= 0.0) - np.copysign(small, x), bell
 
