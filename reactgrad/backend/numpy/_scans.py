@@ -116,7 +116,7 @@ def register(xp: Any, kind: str) -> None:
             run = _row_by_row
 
         def recur() -> None:
-            first, second = a.astype(wide, copy=False), b.astype(wide, copy=False)
+            first, second = (one.astype(wide, "C", copy=False) for one in (a, b))
             found = run(xp, first, second, xp.multiply if xp is np else _zero_wins(xp))
             if xp is np and xp.isnan(found).any():  # perhaps of 0 times infinity
                 found = _row_by_row(xp, first, second, _zero_wins(xp))
