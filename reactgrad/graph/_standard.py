@@ -15,6 +15,7 @@ import numpy as np
 from reactgrad import ops
 from reactgrad._errors import DTypeError
 from reactgrad.backend import devices, read_dtype, read_value
+from reactgrad.graph._value import Value
 from reactgrad.nodes._handle import Handle, current_graph, holds_handles, stacked
 
 VERSION: Final = "2024.12"
@@ -127,7 +128,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: builtins.bool | N
 
 
 def _dtype(one: Any) -> Any:
-    return one.dtype if isinstance(one, Handle | np.ndarray | np.generic) else np.dtype(one)
+    return one.dtype if isinstance(one, Value | np.ndarray | np.generic) else np.dtype(one)
 
 
 class FInfo(NamedTuple):
@@ -161,7 +162,8 @@ def finfo(type: Any, /) -> FInfo:
     """
     found = np.finfo(_dtype(type))
     limits = (found.eps, found.max, found.min, found.smallest_normal)
-    return FInfo(int(found.bits), *[float(one) for one in limits], np.dtype(found.dtype))
+    eps, most, least, normal = (float(one) for one in limits)
+    return FInfo(int(found.bits), eps, most, least, normal, np.dtype(found.dtype))
 
 
 def iinfo(type: Any, /) -> IInfo:
@@ -213,11 +215,11 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     """
     given: list[Any] = []
     for one in arrays_and_dtypes:
-        found = one._graph._host.specs[one._slot] if isinstance(one, Handle) else None
-        if found is not None and found.weak is not None:
-            given.append(found.weak(0))
-        else:
-            given.append(one.dtype if isinstance(one, Handle) else one)
+        if not isinstance(one, Value):
+            given.append(one)
+            continue
+        found = one._graph._host.specs[one._slot]
+        given.append(one.dtype if found is None or found.weak is None else found.weak(0))
     return np.result_type(*given)
 
 

@@ -19,7 +19,7 @@ from reactgrad.backend import (
     register_anywhere,
     spec,
 )
-from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 
@@ -55,7 +55,7 @@ def to_device(x: Any, device: str) -> Any:
 
 
 def to(
-    x: Handle,
+    x: Any,
     *targets: Any,
     dtype: Any = None,
     device: Any = None,

@@ -707,12 +707,12 @@ class _Special:
     def __getattr__(self, name: str) -> Any:
         from reactgrad.backend import find_binder
 
-        def function(x: np.ndarray) -> np.ndarray:
-            out = np.empty(x.shape, x.dtype)
-            find_binder({"ndtr": "norm_cdf"}.get(name, name), "cpu")([x], out, ())()
+        def function(*xs: np.ndarray) -> np.ndarray:
+            out = np.empty(np.broadcast_shapes(*[x.shape for x in xs]), xs[0].dtype)
+            find_binder({"ndtr": "norm_cdf"}.get(name, name), "cpu")(list(xs), out, ())()
             return out
 
-        return lambda x: _call(name, function, (x,), {})
+        return lambda *xs: _call(name, function, xs, {})
 
 
 special: Any = _Special()

@@ -12,6 +12,7 @@ Imported when a CuPy array or a device ``"cuda:0"`` is first met. CuPy itself is
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from reactgrad._errors import DeviceError
 
@@ -25,7 +26,7 @@ def register() -> None:
         If CuPy is not installed, or finds no driver or no GPU.
     """
     try:
-        import cupy
+        cupy: Any = import_module("cupy")
     except ImportError:
         raise DeviceError(
             "devices of kind 'cuda' are arrays of CuPy, which is not installed: "

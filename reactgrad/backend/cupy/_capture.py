@@ -159,7 +159,7 @@ class CapturedTurn:
         return True
 
 
-def _parts(step: Any) -> tuple[Any, Launch]:
+def _parts(step: Any) -> tuple[Any, Any]:
     return (step.guard, step.step) if type(step) is GuardedStep else (None, step)
 
 

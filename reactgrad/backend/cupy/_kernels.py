@@ -240,3 +240,10 @@ def _register_errors(xp: Any, special: Any, kind: str) -> None:
     register_kernel("erfc", kind, kernel(special.erfc))
     register_kernel("norm_cdf", kind, kernel(special.ndtr))
     register_kernel("gaussian", kind, gaussian)
+
+    def betainc(a: Any, b: Any, x: Any, out: Any) -> None:
+        wide = np.dtype(np.float64 if out.dtype.itemsize >= 8 else np.float32)
+        operands = [one.astype(wide, copy=False) for one in (a, b, x)]
+        xp.copyto(out, special.betainc(*operands))
+
+    register_kernel("betainc", kind, betainc)
