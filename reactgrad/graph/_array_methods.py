@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import Any, Final
 
 from reactgrad import ops
+from reactgrad._errors import DTypeError
+
+# Versions of the array API standard that the package follows, the last one as a whole.
+_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 class ArrayMethods:
@@ -51,9 +56,11 @@ class ArrayMethods:
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """Return ``reactgrad``, which has the functions of the array API standard."""
-        from reactgrad.graph._standard import namespace_of
-
-        return namespace_of(api_version)
+        if api_version not in (None, *_VERSIONS):
+            raise DTypeError(
+                f"api_version={api_version!r}: the namespace follows the array API standard {_VERSIONS[-1]}."
+            )
+        return sys.modules["reactgrad"]  # by name: the package is above all of its folders
 
     def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
         """Return whether all elements along axes are true; see ``rg.all``."""

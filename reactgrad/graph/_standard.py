@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import builtins
-import sys
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,8 +16,6 @@ from reactgrad._errors import DTypeError
 from reactgrad.backend import devices, read_dtype, read_value
 from reactgrad.graph._value import Value
 from reactgrad.nodes._handle import Handle, current_graph, holds_handles, stacked
-
-VERSION: Final = "2024.12"
 
 e, pi, inf, nan = np.e, np.pi, np.inf, np.nan
 newaxis = None
@@ -280,12 +277,3 @@ class Info:
 def __array_namespace_info__() -> Info:
     """Return what this namespace can do, as the array API standard asks."""
     return Info()
-
-
-def namespace_of(api_version: str | None = None) -> Any:
-    """Return ``reactgrad``, the namespace of the standard's functions for a Var."""
-    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", VERSION):
-        raise DTypeError(
-            f"api_version={api_version!r}: the namespace follows the array API standard {VERSION}."
-        )
-    return sys.modules["reactgrad"]  # by name: the package is above all of its folders
