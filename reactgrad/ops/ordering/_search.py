@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._pick import agree
-from reactgrad.ops._shapes import common_device, promote
+from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._sort import INTP
 from reactgrad.ops.ordering._take import numbers_of
 
@@ -32,9 +34,13 @@ def _infer_searchsorted(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(wanted.shape, INTP, common_device("searchsorted", specs))
 
 
+def common_dtypes(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
+    """Return the dtype in which operands are compared; a Python number has its own, as where NumPy compares."""
+    return (np.result_type(*[one.dtype for one in specs]),) * len(specs)
+
+
 def _search_dtypes(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
-    dtype = promote(specs[:2])
-    return (dtype, dtype, *[INTP] * (len(specs) - 2))
+    return (*common_dtypes(specs[:2]), *[INTP] * (len(specs) - 2))
 
 
 def _no_gradient(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -100,11 +106,7 @@ def _infer_digitize(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(x.shape, INTP, common_device("digitize", specs))
 
 
-def _promoted(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
-    return (promote(specs),) * len(specs)
-
-
-DIGITIZE = Op("digitize", _infer_digitize, (None, None), (None, None), loop_dtypes=_promoted)
+DIGITIZE = Op("digitize", _infer_digitize, (None, None), (None, None), loop_dtypes=common_dtypes)
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:

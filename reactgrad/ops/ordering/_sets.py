@@ -16,7 +16,8 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._operand import flat, known_dtype
-from reactgrad.ops._shapes import common_device, promote
+from reactgrad.ops._shapes import common_device
+from reactgrad.ops.ordering._search import common_dtypes
 from reactgrad.ops.ordering._take import take
 from reactgrad.ops.ordering._unique import unique
 
@@ -25,19 +26,15 @@ def _infer_isin(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(specs[0].shape, np.dtype(bool), common_device("isin", specs))
 
 
-def _promoted(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
-    return (promote(specs),) * len(specs)
-
-
 def _by_value(specs: tuple[Spec, ...], attrs: Attrs) -> None:
     """Return no spec: only the values show the length of the result."""
 
 
 def _two(name: str) -> Op:
-    return Op(name, _by_value, (None, None), (None, None), loop_dtypes=_promoted)
+    return Op(name, _by_value, (None, None), (None, None), loop_dtypes=common_dtypes)
 
 
-ISIN = Op("isin", _infer_isin, (None, None), (None, None), loop_dtypes=_promoted)
+ISIN = Op("isin", _infer_isin, (None, None), (None, None), loop_dtypes=common_dtypes)
 COMMON = _two("common_places")
 MISSING = _two("missing_places")
 SINGLE = _two("single_places")

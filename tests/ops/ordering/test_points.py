@@ -315,3 +315,15 @@ def test_ops_on_what_has_no_shape_before_it_is_computed(call: Any) -> None:
 
     for one, other in zip(built(True), built(False), strict=True):
         np.testing.assert_allclose(one.value, other.value)
+
+
+def test_numbers_are_compared_in_their_own_dtype_as_numpy_does() -> None:
+    short, small = np.array([0.1], "f4"), np.array([1], "i1")
+    g = rg.Graph()
+    x, n = g.input(short), g.input(small)
+    assert rg.searchsorted(x, 0.1, "right").value == np.searchsorted(short, 0.1, "right") == 0
+    assert rg.isin(x, 0.1).value.tolist() == np.isin(short, 0.1).tolist() == [False]
+    assert rg.digitize(x, [0.1]).value.tolist() == np.digitize(short, [0.1]).tolist()
+    assert rg.isin(n, 1000).value.tolist() == [False]
+    assert rg.searchsorted(n, 1000).value == 1
+    assert rg.choose([0, 1], [g.input(np.ones(2, "f4")), 2.0]).dtype == np.float32
