@@ -36,7 +36,7 @@ def _without(operands: list[Any], i: int) -> list[Any]:
 
 
 # Operands: a matrix, and the directions along which the exponential is differentiated, none or more.
-EXPM = Op("expm", _infer, variadic=_rules, variadic_jvp=_forward_rules, any_count=True)
+EXPM = Op("expm", _infer, variadic=_rules, variadic_jvp=_forward_rules)
 
 
 def expm(a: Any) -> Any:

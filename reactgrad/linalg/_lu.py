@@ -145,8 +145,8 @@ def lu(a: Any) -> LUResult:
 
     Raises
     ------
-    MatrixShapeError
-        Without two axes.
+    LinAlgError
+        Without two axes; a ``ShapeError``, too. When a gradient is read, if a triangle is singular.
     DTypeError
         For half floats.
 

@@ -78,20 +78,20 @@ def _loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
     return tuple([real_dtype(one.dtype) if one.weak else one.dtype for one in specs])
 
 
-def _turned(x: Any) -> Any:
-    """Return conjugate transposes of gradients, see ``ops._complex``."""
+def _with_adjoint(x: Any) -> Any:
+    """Return ``x + x^H``."""
     return x + adjoint(x)
 
 
 def _null_rule(g: Any, ans: Any, *rest: Any) -> Any:
     *_, p, _, left = rest
     first, last = (ans, p) if left else (p, ans)
-    return -(swap_last(first) @ _turned(g) @ swap_last(last))
+    return -(swap_last(first) @ _with_adjoint(g) @ swap_last(last))
 
 
 def _null_jvp(t: Any, ans: Any, *rest: Any) -> Any:
     *_, p, _, left = rest
-    return -_turned(ans @ t @ p if left else p @ t @ ans)
+    return -_with_adjoint(ans @ t @ p if left else p @ t @ ans)
 
 
 def _nulls(p: Any, operands: tuple[Any, ...], auto: bool) -> tuple[Any, Any]:

@@ -213,8 +213,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     Raises
     ------
-    MatrixShapeError
-        Without two axes.
+    LinAlgError
+        Without two axes; a ``ShapeError``, too. When a gradient is read, if a triangle is singular.
     DTypeError
         For half floats, or another `mode`.
 

@@ -62,7 +62,7 @@ def _check(specs: tuple[Spec, ...], attrs: Attrs) -> Any:
 
 
 class _Parts:
-    """A decomposition as rules use it: the vectors of nonzero values, and those beyond."""
+    """A decomposition as rules use it: the vectors that belong to values, and those beyond."""
 
     def __init__(self, packed: Any, a: Any, attrs: Attrs) -> None:
         self.u, self.s, self.vh = [apply(op, (packed, a), attrs) for op in (LEFT, VALUES, RIGHT)]
@@ -75,6 +75,14 @@ class _Parts:
             elif self.m < self.n:
                 self.vh, self.beyond_vh = self.vh[..., : self.m, :], self.vh[..., self.m :, :]
 
+    def all_rows(self) -> bool:
+        """Return whether the left vectors are known to span all that there is."""
+        return self.m is not None and self.m == least(self.m, self.n)
+
+    def all_columns(self) -> bool:
+        """Return whether the right vectors are known to span all that there is."""
+        return self.n is not None and self.n == least(self.m, self.n)
+
     def over_both(self, x: Any, sign: int) -> Any:
         """Return ``x + sign x^H`` over the differences of squares of singular values."""
         return over(gap(x, self.s, sign) * 2.0, row(self.s) + column(self.s))
@@ -86,36 +94,36 @@ class _Parts:
 
 def _left_rule(g: Any, ans: Any, packed: Any, a: Any, *attrs: Any) -> Any:
     d, g = _Parts(packed, a, attrs), conjugate(g)
-    beyond = 0
+    rest = None
     if d.beyond_u is not None:
-        n = d.n
-        g, rest = g[..., :n], g[..., n:]
-        inner = adjoint(d.beyond_u) @ g - adjoint(adjoint(d.u) @ rest)
-        beyond = over(d.beyond_u @ inner, row(d.s))
+        g, rest = g[..., : d.n], g[..., d.n :]
     overlap = adjoint(d.u) @ g
     middle = d.over_both(overlap, -1) * row(d.s)
     if is_complex(ans):
         middle = middle + d.phase(overlap)
-    left = d.u @ middle + beyond
-    if d.beyond_u is None and not (d.m is not None and d.n is not None and d.m <= d.n):
+    left = d.u @ middle
+    if rest is not None:
+        away = adjoint(d.beyond_u) @ g - adjoint(adjoint(d.u) @ rest)
+        left = left + over(d.beyond_u @ away, row(d.s))
+    elif not d.all_rows():
         left = left + over(g - d.u @ overlap, row(d.s))
     return conjugate(left @ d.vh)
 
 
 def _right_rule(g: Any, ans: Any, packed: Any, a: Any, *attrs: Any) -> Any:
     d, g = _Parts(packed, a, attrs), conjugate(g)
-    beyond = 0
+    rest = None
     if d.beyond_vh is not None:
-        m = d.m
-        g, rest = g[..., :m, :], g[..., m:, :]
-        inner = g @ adjoint(d.beyond_vh) - adjoint(rest @ adjoint(d.vh))
-        beyond = over(inner @ d.beyond_vh, column(d.s))
+        g, rest = g[..., : d.m, :], g[..., d.m :, :]
     overlap = adjoint(g @ adjoint(d.vh))
     middle = d.over_both(overlap, -1) * column(d.s)
     if is_complex(ans):
         middle = middle - d.phase(overlap)
-    right = middle @ d.vh + beyond
-    if d.beyond_vh is None and not (d.m is not None and d.n is not None and d.n <= d.m):
+    right = middle @ d.vh
+    if rest is not None:
+        away = g @ adjoint(d.beyond_vh) - adjoint(rest @ adjoint(d.vh))
+        right = right + over(away @ d.beyond_vh, column(d.s))
+    elif not d.all_columns():
         right = right + over(g - adjoint(overlap) @ d.vh, column(d.s))
     return conjugate(d.u @ right)
 
@@ -151,7 +159,7 @@ def _left_jvp(t: Any, ans: Any, packed: Any, a: Any, *attrs: Any) -> Any:
         away = over(adjoint(d.beyond_u) @ moved, row(d.s))
         first = d.u @ turn + d.beyond_u @ away
         return concatenate((first, -(d.u @ adjoint(away))), -1)
-    if d.m is not None and d.n is not None and d.m <= d.n:
+    if d.all_rows():
         return d.u @ turn
     return d.u @ turn + over(moved - d.u @ inner, row(d.s))
 
@@ -168,7 +176,7 @@ def _right_jvp(t: Any, ans: Any, packed: Any, a: Any, *attrs: Any) -> Any:
         away = over(moved @ adjoint(d.beyond_vh), column(d.s))
         first = turn @ d.vh + away @ d.beyond_vh
         return concatenate((first, -(adjoint(away) @ d.vh)), -2)
-    if d.m is not None and d.n is not None and d.n <= d.m:
+    if d.all_columns():
         return turn @ d.vh
     return turn @ d.vh + over(moved - inner @ d.vh, column(d.s))
 
