@@ -11,6 +11,7 @@ import pytest
 
 import reactgrad as rg
 from tests.api.numpy_calls import CALLS, REFUSED, functions, operands
+from tests.api.ops_table import table
 
 
 def leaves_of(result: Any) -> list[Any]:
@@ -80,3 +81,9 @@ def test_what_has_no_op_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises((rg.ReactgradError, TypeError)):
         function(*given)
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_the_page_of_functions_is_that_of_the_code() -> None:
+    """On purpose? Then `python -m tests.api.ops_table > docs/functions_of_arrays.md`."""
+    page = Path(__file__).parents[2] / "docs" / "functions_of_arrays.md"
+    assert page.read_text(encoding="utf-8") == table()
