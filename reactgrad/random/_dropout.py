@@ -97,17 +97,44 @@ def _channels(name: str, input: Any, p: float, training: Any, space: int) -> Any
 
 
 def dropout1d(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
-    """Return `input` with whole channels dropped: shape (batch, channels, length); see ``dropout``."""
+    """Return `input` with whole channels dropped: shape (batch, channels, length); see ``dropout``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.dropout1d([[[1.0, 1.0]]], 0.5, training=False)
+    >>> y.value
+    array([[[1., 1.]]])
+    """
     return _channels("dropout1d", input, p, training, 1)
 
 
 def dropout2d(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
-    """Return `input` with whole channels dropped: shape (batch, channels, height, width); see ``dropout``."""
+    """Return `input` with whole channels dropped: shape (batch, channels, height, width); see ``dropout``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.dropout2d([[[[1.0]]]], 0.5, training=False)
+    >>> y.value
+    array([[[[1.]]]])
+    """
     return _channels("dropout2d", input, p, training, 2)
 
 
 def dropout3d(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
-    """Return `input` with whole channels dropped: three axes of space; see ``dropout``."""
+    """Return `input` with whole channels dropped: three axes of space; see ``dropout``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.dropout3d([[[[[1.0]]]]], 0.5, training=False)
+    >>> y.value
+    array([[[[[1.]]]]])
+    """
     return _channels("dropout3d", input, p, training, 3)
 
 
@@ -116,7 +143,16 @@ _SATURATED = -1.7580993408473766
 
 
 def alpha_dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
-    """Return `input` with elements set to SELU's limit, scaled so that mean 0 and variance 1 stay."""
+    """Return `input` with elements set to SELU's limit, scaled so that mean 0 and variance 1 stay.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.alpha_dropout([1.0, 2.0], 0.5, training=False)
+    >>> y.value
+    array([1., 2.])
+    """
     x = _floats("alpha_dropout", input, p)
     if training is False or p == 0.0:
         return x

@@ -18,9 +18,9 @@ from tests.api.numpy_calls import REFUSED
 
 HEAD = """# Functions of arrays
 
-All functions here build nodes. They are called `rg.name(x)`; where NumPy has the name, `np.name(x)` of a Var is the
-same call, and so is `x.name()` where its arrays have the method. Parameters have NumPy's names, order and defaults,
-those of networks PyTorch's. Lengths of inputs may be unknown (`None`) when a node is built.
+All functions here build nodes. They are called as `rg.cumsum(x)`; where NumPy has the name, `np.cumsum(x)` of a Var is
+the same call, and so is `x.cumsum()` where its arrays have the method. Parameters have NumPy's names, order and
+defaults, those of networks PyTorch's. Lengths of inputs may be unknown (`None`) when a node is built.
 
 Derivatives exist in both modes and to any order, unless the function's docstring says that there are none, and why:
 comparisons, roundings, integers, positions and counts have none.

@@ -16,12 +16,26 @@ def _empty(one: Any) -> Any:
 
 
 def common_type(*arrays: Any) -> Any:
-    """Return the float type that holds the elements of all arrays, as ``np.common_type`` does."""
+    """Return the float type that holds the elements of all arrays, as ``np.common_type`` does.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> rg.common_type(rg.Graph().input([1, 2])).__name__
+    'float64'
+    """
     return np.common_type(*map(_empty, arrays))
 
 
 def min_scalar_type(a: Any) -> np.dtype[Any]:
-    """Return the dtype of a node: that of a number would follow its value, which changes."""
+    """Return the dtype of a node: that of a number would follow its value, which changes.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> rg.min_scalar_type(rg.Graph().input(3))
+    dtype('int64')
+    """
     return a.dtype if isinstance(a, Handle) else np.min_scalar_type(a)  # type: ignore[attr-defined]
 
 

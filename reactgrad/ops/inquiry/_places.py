@@ -112,6 +112,14 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     ------
     ShapeError
         If the lengths are not known, or differ, or there are fewer than two.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.diag_indices_from(rg.input([[1.0, 2.0], [3.0, 4.0]]))[0]
+    >>> y.value
+    array([0, 1])
     """
     shape = arr.shape
     if len(shape) < 2 or None in shape or len(set(shape)) != 1:

@@ -98,7 +98,16 @@ def attention_weights(
     is_causal: bool = False,
     scale: float | None = None,
 ) -> Any:
-    """Return the weights of ``scaled_dot_product_attention``: shape (..., L, S), rows that add up to 1."""
+    """Return the weights of ``scaled_dot_product_attention``: shape (..., L, S), rows that add up to 1.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.attention_weights([[1.0, 0.0]], [[0.0, 1.0], [0.0, 2.0]])
+    >>> y.value
+    array([[0.5, 0.5]])
+    """
     graph = graph_of((query, key, attn_mask))
     q, k = (one if isinstance(one, Handle) else graph.const(one) for one in (query, key))
     if scale is None:

@@ -168,7 +168,16 @@ def huber_loss(input: Any, target: Any, /, *, reduction: str = "mean", delta: fl
 def smooth_l1_loss(
     input: Any, target: Any, /, *, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
-    """Return ``huber_loss`` divided by its `beta`; with `beta` 0 the ``l1_loss``."""
+    """Return ``huber_loss`` divided by its `beta`; with `beta` 0 the ``l1_loss``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.smooth_l1_loss([1.0, 4.0], [0.0, 0.0], beta=2.0, reduction="none")
+    >>> y.value
+    array([0.25, 3.  ])
+    """
     if beta == 0.0:
         return l1_loss(input, target, reduction=reduction)
     _positive("smooth_l1_loss", "beta", beta)
@@ -430,7 +439,16 @@ def normalize(input: Any, /, p: float = 2.0, axis: int = 1, eps: float = 1e-12) 
 def pairwise_distance(
     x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False
 ) -> Any:
-    """Return the p-norm of ``x1 - x2 + eps`` along the last axis, as PyTorch does."""
+    """Return the p-norm of ``x1 - x2 + eps`` along the last axis, as PyTorch does.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.pairwise_distance([[3.0, 4.0]], [[0.0, 0.0]], eps=0.0)
+    >>> y.value
+    array([5.])
+    """
     one, other = _node(x1, x2), _node(x2, x1)
     return ops.norm(one - other + eps, p, -1, keepdims)
 
@@ -438,7 +456,16 @@ def pairwise_distance(
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, /, *, margin: float = 0.0, reduction: str = "mean"
 ) -> Any:
-    """Return the mean of 1 less the cosine where the target is 1, else of the cosine above the margin."""
+    """Return the mean of 1 less the cosine where the target is 1, else of the cosine above the margin.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.cosine_embedding_loss([[1.0, 0.0]], [[0.0, 1.0]], [1])
+    >>> y.value
+    np.float64(1.0)
+    """
     t = _node(target, input1, input2)
     cosine = cosine_similarity(input1, input2, -1)
     costs = where(ops.equal(t, 1), 1.0 - cosine, relu(cosine - margin))
@@ -448,7 +475,16 @@ def cosine_embedding_loss(
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, /, *, margin: float = 0.0, reduction: str = "mean"
 ) -> Any:
-    """Return the mean of ``max(0, -target * (input1 - input2) + margin)``."""
+    """Return the mean of ``max(0, -target * (input1 - input2) + margin)``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.margin_ranking_loss([1.0], [3.0], [1.0], margin=0.5)
+    >>> y.value
+    np.float64(2.5)
+    """
     one, other = _node(input1, input2, target), _node(input2, input1, target)
     return reduced("margin_ranking_loss", relu(-(target * (one - other)) + margin), reduction)
 
@@ -456,13 +492,31 @@ def margin_ranking_loss(
 def hinge_embedding_loss(
     input: Any, target: Any, /, *, margin: float = 1.0, reduction: str = "mean"
 ) -> Any:
-    """Return the mean of the input where the target is 1, else of ``max(0, margin - input)``."""
+    """Return the mean of the input where the target is 1, else of ``max(0, margin - input)``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.hinge_embedding_loss([2.0, 0.25], [1.0, -1.0], reduction="none")
+    >>> y.value
+    array([2.  , 0.75])
+    """
     x, t = _pair("hinge_embedding_loss", input, target)
     return reduced("hinge_embedding_loss", where(ops.equal(t, 1), x, relu(margin - x)), reduction)
 
 
 def soft_margin_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> Any:
-    """Return the mean of ``log(1 + exp(-target * input))`` for targets 1 and -1."""
+    """Return the mean of ``log(1 + exp(-target * input))`` for targets 1 and -1.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.soft_margin_loss([0.0, 100.0], [1.0, 1.0], reduction="none")
+    >>> y.value
+    array([6.93147181e-01, 3.72007598e-44])
+    """
     x, t = _pair("soft_margin_loss", input, target)
     return reduced("soft_margin_loss", ops.softplus(-(t * x)), reduction)
 
@@ -482,6 +536,14 @@ def triplet_margin_loss(
     """Return the mean of how much nearer than by a margin the positive should be to the anchor.
 
     With `swap` the distance of the positive to the negative counts where it is smaller.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.triplet_margin_loss([[0.0]], [[3.0]], [[1.0]], eps=0.0)
+    >>> y.value
+    np.float64(3.0)
     """
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -503,6 +565,14 @@ def poisson_nll_loss(
     """Return the mean cost of counts with expectation ``exp(input)``, or `input` itself.
 
     With `full` Stirling's approximation of the term that does not depend on the input is added.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.poisson_nll_loss([0.0], [2.0])
+    >>> y.value
+    np.float64(1.0)
     """
     x, t = _pair("poisson_nll_loss", input, target)
     costs = exp(x) - t * x if log_input else x - t * log(x + eps)
@@ -526,6 +596,14 @@ def gaussian_nll_loss(
     """Return the mean cost of values with a normal distribution around `input`, of variance `var`.
 
     The variance counts as at least `eps`; gradients reach it as if it did not.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.gaussian_nll_loss([1.0], [3.0], [1.0])
+    >>> y.value
+    np.float64(2.0)
     """
     x, t = _pair("gaussian_nll_loss", input, target)
     variance = _node(var, x)
