@@ -121,7 +121,7 @@ SETS: dict[str, Row] = {
     "**= on a leaf": (lambda: exec("x **= 2", {"x": x3()}), TypeError, r"\.set\("),
     "@= on a leaf": (lambda: exec("x @= x", {"x": x3()}), TypeError, r"\.set\("),
     "item of a leaf": (lambda: x3().__setitem__(0, 1.0), TypeError, r"version.*mutate\(\)"),
-    "item of a computed node": (lambda: (x3() + 1).__setitem__(0, 1.0), TypeError, r"rg\.where"),
+    "item of a computed node": (lambda: (x3() + 1).__setitem__(0, 1.0), TypeError, r"\.at\["),
     "touch of a constant": (lambda: graph().const(1.0).touch(), TypeError, r"constant"),
     "touch of an unset input": (lambda: graph().input(shape=2).touch(), TypeError, r"no value"),
     "mutate of a constant": (lambda: graph().const(1.0).mutate().__enter__(), TypeError, r"inputs and params"),
