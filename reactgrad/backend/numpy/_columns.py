@@ -60,7 +60,7 @@ def steps(start: int, step: int, length: int, count: int) -> tuple[slice, slice]
 
 
 class Columns:
-    """The slices of some images at a time.
+    """The slices of some images at a time, beside so many elements of each image's results.
 
     Attributes
     ----------
@@ -69,7 +69,14 @@ class Columns:
     """
 
     def __init__(
-        self, xp: Any, x: Any, window: Window, lengths: tuple[int, ...], groups: int, dtype: Any
+        self,
+        xp: Any,
+        x: Any,
+        window: Window,
+        lengths: tuple[int, ...],
+        groups: int,
+        dtype: Any,
+        beside: int,
     ) -> None:
         self.xp, self.x, self.groups = xp, x, groups
         self.lengths = lengths
@@ -84,7 +91,8 @@ class Columns:
             self.shifts.append((rest, shift * prod(inner)))
             rows[rest] = max(rows.get(rest, 0), shift + lengths[0])
         size = channels * len(places) * prod(inner) * sum(rows.values()) * dtype.itemsize
-        self.each = max(1, min(images, MOST_BYTES // max(size, 1)))
+        fit = min(MOST_BYTES // max(size, 1), 4 * MOST_BYTES // (beside * dtype.itemsize))
+        self.each = max(1, min(images, fit))
         self.rows = channels // groups * len(places)
         # Slices without padding or steps are the array itself.
         self.own = (

@@ -17,9 +17,12 @@ import numpy as np
 from reactgrad.backend._registry import register_binder
 from reactgrad.backend.numpy._columns import Columns, Window, window_of, with_rows
 from reactgrad.backend.numpy._in_turn import InTurn
-from reactgrad.backend.numpy._sums import sum_into
+from reactgrad.backend.numpy._sums import ALONE, WIDER, sum_into
 
 Call = Callable[[], object]
+
+# Where a kernel has so many times the elements of an image's results, its gradient is one product for many images.
+LARGE = 500
 
 NAMES = (
     *("conv", "conv_bias", "conv_transpose", "conv_transpose_like"),
@@ -74,7 +77,7 @@ def convolve(
     dtype = _wide(x.dtype, w.dtype)
     images, results = x.shape[0], prod(out.shape[2:])
     each_out = w.shape[0] // groups
-    columns = Columns(xp, x, window, out.shape[2:], groups, dtype)
+    columns = Columns(xp, x, window, out.shape[2:], groups, dtype, prod(out.shape[1:]))
     rows = window.kernel[0]
     kernels = xp.empty((rows, *w.shape[:2], *window.kernel[1:]), dtype)
     calls: list[Call] = [partial(xp.copyto, kernels, xp.moveaxis(w, 2, 0), "same_kind")]
@@ -168,35 +171,52 @@ def correlate(xp: Any, x: Any, g: Any, out: Any, window: Window, groups: int) ->
     dtype = _wide(x.dtype, g.dtype)
     images, results = x.shape[0], prod(g.shape[2:])
     each_out = out.shape[0] // groups
-    columns = Columns(xp, x, window, g.shape[2:], groups, dtype)
-    rows = window.kernel[0]
+    columns = Columns(xp, x, window, g.shape[2:], groups, dtype, prod(g.shape[1:]))
+    rows, each = window.kernel[0], columns.each
     shape = (groups, each_out, columns.rows)
-    products = xp.empty((columns.each, *shape), dtype)
-    chunks = -(-images // columns.each)
-    sums = xp.empty((chunks, rows, *shape), dtype)
+    chunks = -(-images // each)
+    # So many short sums, added one by one, would lose digits of float32.
+    total = xp.empty((rows, *shape), WIDER.get(dtype.char, dtype) if chunks > ALONE else dtype)
+    part = xp.empty(shape, dtype) if chunks > 1 else None
+    flat = results * LARGE < each_out * columns.rows
+    if flat:  # one product over the results of all images
+        left = xp.empty((groups, each_out, each * results), dtype)
+        right = xp.empty((groups, each * results, columns.rows), dtype)
+    else:
+        products = xp.empty((each, *shape), dtype)
     calls: list[Call] = []
     wide = None
-    if g.dtype != dtype or not g.flags.c_contiguous:
-        wide = xp.empty((columns.each, *g.shape[1:]), dtype)
-    for at, first in enumerate(range(0, images, columns.each)):
-        count = min(columns.each, images - first)
+    if not flat and (g.dtype != dtype or not g.flags.c_contiguous):
+        wide = xp.empty((each, *g.shape[1:]), dtype)
+    for first in range(0, images, each):
+        count = min(each, images - first)
         calls += columns.fill(first, count)
         given = g[first : first + count]
         if wide is not None:
             calls.append(partial(xp.copyto, wide[:count], given, "same_kind"))
             given = wide[:count]
-        given = given.reshape(count, groups, each_out, results)
+        if flat:
+            a, b = left[..., : count * results], right[:, : count * results]
+            lying = a.reshape(groups, each_out, count, *g.shape[2:])
+            split = given.reshape(count, groups, each_out, *g.shape[2:])
+            calls.append(partial(xp.copyto, lying, xp.moveaxis(split, 0, 2), "same_kind"))
+        else:
+            given = given.reshape(count, groups, each_out, results)
         for k, matrix in enumerate(columns.matrices(first, count)):
+            target = total[k] if part is None else part
             turned = matrix.swapaxes(-1, -2)
-            if count == 1:
-                calls.append(partial(xp.matmul, given[0], turned[0], sums[at, k]))
+            if flat:
+                placed = b.reshape(groups, count, results, columns.rows)
+                calls.append(partial(xp.copyto, placed, turned.swapaxes(0, 1)))
+                calls.append(partial(xp.matmul, a, b, target))
+            elif count == 1:
+                calls.append(partial(xp.matmul, given[0], turned[0], target))
             else:
                 calls.append(partial(xp.matmul, given, turned, products[:count]))
-                calls.append(partial(_add_up, xp, products[:count], sums[at, k]))
-    total = sums[0]
-    if chunks > 1:
-        total = xp.empty(sums.shape[1:], dtype)
-        calls.append(partial(_add_up, xp, sums, total))
+                calls.append(partial(_add_up, xp, products[:count], target))
+            if part is not None:
+                call = partial(xp.add, total[k], part, total[k])
+                calls.append(call if first else partial(xp.copyto, total[k], part))
     lying = total.reshape(rows, *out.shape[:2], *out.shape[3:])
     calls.append(partial(xp.copyto, out, xp.moveaxis(lying, 0, 2), "same_kind"))
     return calls

@@ -247,3 +247,20 @@ def test_refusals(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
         call(g.input(np.zeros((2, 2, 5, 5))), g.param(np.zeros((4, 2, 3, 3))))
     assert str(caught.value) == message
+
+
+def test_gradients_of_large_kernels_on_small_images_and_of_many_images() -> None:
+    rng = np.random.default_rng(4)
+    for images, channels, made, size in ((5, 40, 40, 2), (150, 1, 1, 40)):
+        x, w = rng.standard_normal((images, channels, size, size)), np.zeros((made, channels, 3, 3))
+        for dtype, rtol in (("f8", 1e-12), ("f4", 1e-4)):
+            g = rg.Graph()
+            kernel = g.param(w.astype(dtype))
+            y = rg.conv2d(x.astype(dtype), kernel, padding=1)
+            seed = rng.standard_normal(y.shape).astype(dtype)
+            slope = rg.grad(y, kernel, gradient=seed).value
+            wide = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+            for i, j in ((0, 0), (1, 2)):
+                part = wide[:, :, i : i + size, j : j + size]
+                wanted = np.einsum("nohw,nchw->oc", seed, part)
+                np.testing.assert_allclose(slope[:, :, i, j], wanted, rtol=rtol, atol=100 * rtol)
