@@ -99,4 +99,5 @@ def _node(sign: str, a: Any, b: Any) -> Any:
 
 
 def _kind(x: Any) -> str:
-    return x.dtype.kind if isinstance(x, Handle) else np.asarray(x).dtype.kind
+    handle: Any = x if isinstance(x, Handle) else np.asarray(x)
+    return handle.dtype.kind

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad.backend._registry import register_binder
-from reactgrad.backend.numpy._doubles import binder, by_ranges, polynomial
+from reactgrad.backend.numpy._doubles import binder, by_ranges
 from reactgrad.backend.numpy._gamma import HALF_LOG_2PI, PSI_SERIES, digamma, gammaln, remainder
 from reactgrad.backend.numpy._smooth import xlog1py, xlogy
 
@@ -70,17 +70,34 @@ def beta(a: Any, b: Any) -> Any:
     return np.exp(betaln(a, b)) * (_sign(a) * _sign(b) * _sign(a + b))
 
 
-def _fall_far(_: Any, a: Any, b: Any) -> Any:
+def _fall_far(a: Any, b: Any) -> Any:
+    """Return ``digamma(a) - digamma(a + b)`` for `a` from 10, as a sum of parts of one sign."""
     both = a + b
     one, other = 1.0 / (a * a), 1.0 / (both * both)
-    rest = one * polynomial(PSI_SERIES, one) - other * polynomial(PSI_SERIES, other)
-    return -np.log1p(b / a) - 0.5 * (b / a / both) - rest
+    # The difference of the series at two points, divided by that of the points; both by Horner's scheme.
+    value, quotient = PSI_SERIES[0], np.zeros_like(a)
+    for coefficient in (*PSI_SERIES[1:], 0.0):
+        quotient = quotient * other + value
+        value = value * one + coefficient
+    apart = (b / a) * ((a + both) / a) * other
+    return -np.log1p(b / a) - 0.5 * (b / a / both) - apart * quotient
+
+
+def _fall_positive(_: Any, a: Any, b: Any) -> Any:
+    total = np.zeros_like(a)
+    for _ in range(int(_LARGE)):
+        low = a < _LARGE
+        if type(a) is np.ndarray and not low.any():
+            break
+        total = np.where(low, total - b / a / (a + b), total)
+        a = np.where(low, a + 1.0, a)
+    return total + _fall_far(a, b)
 
 
 def digamma_fall(a: Any, b: Any) -> Any:
     """Return ``digamma(a) - digamma(a + b)``, the derivative of ``betaln`` by `a`."""
-    ranges = ((1.0, lambda _, a, b: digamma(a) - digamma(a + b)), (2.0, _fall_far))
-    return by_ranges(ranges, ((a >= _LARGE) & (b > 0.0)).astype(np.float64), a, b)
+    ranges = ((1.0, lambda _, a, b: digamma(a) - digamma(a + b)), (2.0, _fall_positive))
+    return by_ranges(ranges, ((a > 0.0) & (b > 0.0)).astype(np.float64), a, b)
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:

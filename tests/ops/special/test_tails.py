@@ -282,3 +282,73 @@ def test_ulps(name: str) -> None:
                     if 1e-290 < size < np.inf:
                         ulps = abs(mp.mpf(float(found)) - wanted) / mp.mpf(float(np.spacing(size)))
                         assert ulps <= bound, (float(x), float(found), float(wanted), float(ulps))
+
+
+def ulps(found: Any, wanted: Any) -> float:
+    """Return the largest error of float64 numbers in ulps."""
+    pairs = zip(found, wanted, strict=True)
+    return max(
+        float(abs(mp.mpf(float(one)) - w) / mp.mpf(float(np.spacing(abs(float(w))))))
+        for one, w in pairs
+    )
+
+
+def test_slopes_of_the_beta_function_do_not_cancel() -> None:
+    rng = np.random.default_rng(8)
+    a, b = np.exp(rng.uniform(-20, 25, 40)), np.exp(rng.uniform(-20, 25, 40))
+    g = rg.Graph()
+    x, y = g.param(a), g.param(b)
+    value = rg.betaln(x, y)
+    with mp.workdps(60):
+        pairs = [
+            (mp.mpf(float(one)), mp.mpf(float(other))) for one, other in zip(a, b, strict=True)
+        ]
+        exact = [
+            mp.loggamma(one) + mp.loggamma(other) - mp.loggamma(one + other) for one, other in pairs
+        ]
+        slopes = [mp.digamma(one) - mp.digamma(one + other) for one, other in pairs]
+        assert ulps(value.value, exact) < 16
+        assert ulps(rg.grad(value.sum(), x).value, slopes) < 6
+
+
+def test_polygamma_of_all_orders() -> None:
+    rng = np.random.default_rng(9)
+    points = np.concatenate([rng.uniform(0.01, 15, 20), np.exp(rng.uniform(-20, 20, 20))])
+    x = rg.Graph().input(points)
+    with mp.workdps(40):
+        for n in range(5):
+            exact = [mp.polygamma(n, mp.mpf(float(one))) for one in points]
+            assert ulps(rg.polygamma(n, x).value, exact) < (6 if n else 8)
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_derivatives_of_sinc(order: int) -> None:
+    points = np.array([1e-9, 1e-3, 0.3, 0.99, 1.01, 2.3, 17.8, -0.45, -5.1])
+    leaf = rg.Graph().param(points)
+    node = rg.sinc(leaf)
+    for _ in range(order):
+        node = rg.grad(node.sum(), leaf)
+    with mp.workdps(60):
+        exact = [
+            mp.diff(lambda x: mp.sin(mp.pi * x) / (mp.pi * x), mp.mpf(float(one)), order)
+            for one in points
+        ]
+        np.testing.assert_allclose(
+            node.value, [float(one) for one in exact], rtol=1e-14, atol=1e-15
+        )
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_of_float32_keeps_digits_in_its_tail(approximate: str) -> None:
+    points = np.linspace(-12.5, 6.0, 300).astype("f4")
+    found = rg.gelu(rg.Graph().input(points), approximate=approximate).value
+    with mp.workdps(40):
+        for x, one in zip(points, found, strict=True):
+            wide = mp.mpf(float(x))
+            wanted = wide * (cdf(wide) if approximate == "none" else sigma(twice_u(wide)[0]))
+            if abs(wanted) > 1e-36:
+                assert abs(float(one) / float(wanted) - 1.0) < 16 * 2.0**-24, (
+                    x,
+                    one,
+                    float(wanted),
+                )
