@@ -66,13 +66,18 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
         args = args[: len(names)]
     given = {name: value for name, value in kwargs.items() if not _is_default(name, value)}
     try:
-        bound = inspect.signature(adapter).bind(*args, **given)
-    except TypeError as error:
-        raise DTypeError(
-            f"np.{function.__name__} on a Var: {error}. The op takes "
-            f"{inspect.signature(adapter)}; see rg.{adapter.__name__.strip('_')}."
-        ) from None
-    return adapter(*bound.args, **bound.kwargs)
+        return adapter(*args, **given)
+    except TypeError:
+        # Only now, since it costs more than most nodes: were these arguments at fault?
+        signature = inspect.signature(adapter)
+        try:
+            signature.bind(*args, **given)
+        except TypeError as error:
+            raise DTypeError(
+                f"np.{function.__name__} on a Var: {error}. The op takes {signature}; see "
+                f"rg.{adapter.__name__.strip('_')}."
+            ) from None
+        raise
 
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
