@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reactgrad.backend import Spec, spec
+from reactgrad.linalg._eigh import gap
 from reactgrad.linalg._matrices import (
     adjoint,
     column,
@@ -25,7 +26,6 @@ from reactgrad.linalg._parts import Piece, packed_op, part_op
 from reactgrad.linalg._solve import solve
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
-from reactgrad.ops._chain import over
 from reactgrad.ops._complex import real
 from reactgrad.ops._layout import swap_last
 from reactgrad.ops._operand import node
@@ -75,25 +75,17 @@ def _vectors(packed: Any, a: Any) -> Any:
     return apply(VECTORS, (packed, a))
 
 
-def _apart(packed: Any, a: Any, v: Any) -> tuple[Any, Any]:
-    """Return ``w[j] - w[i]``, with 1 on the diagonal, and the identity."""
-    w = apply(VALUES, (packed, a))
-    eye = identity_like(v)
-    return row(w) - column(w) + eye, eye
-
-
 def _vectors_rule(g: Any, ans: Any, packed: Any, a: Any) -> Any:
-    apart, eye = _apart(packed, a, ans)
-    back = adjoint(ans)
+    w, back = apply(VALUES, (packed, a)), adjoint(ans)
     inner = back @ conjugate(g)
-    along = row(sum(real(inner) * real(eye), -2))
-    free = (inner - (back @ ans) * along) * (1.0 - eye)
-    return conjugate(solve(back, over(free, conjugate(apart)) @ back))
+    along = row(sum(real(inner * identity_like(inner)), -2))
+    free = conjugate(inner - (back @ ans) * along)
+    return conjugate(solve(back, conjugate(gap(free, w, 0)) @ back))
 
 
 def _vectors_jvp(t: Any, ans: Any, packed: Any, a: Any) -> Any:
-    apart, eye = _apart(packed, a, ans)
-    moved = ans @ over(solve(ans, t @ ans) * (1.0 - eye), apart)
+    w = apply(VALUES, (packed, a))
+    moved = ans @ gap(solve(ans, t @ ans), w, 0)
     along = sum(real(conjugate(ans) * moved), -2)
     return moved - ans * row(along)
 
@@ -136,8 +128,10 @@ def eig(a: Any) -> EigResult:
     EigResult
         ``eigenvalues`` and ``eigenvectors`` in columns, from one decomposition. Both are always complex, since a
         dtype cannot depend on values: NumPy returns real numbers where none has an imaginary part.
-        Gradients exist where the eigenvalues are distinct; elsewhere they are infinite or NaN, or reading them
-        raises. No gradient passes the phases of vectors.
+        Gradients of vectors exist where the eigenvalues are distinct, those of values wherever there are n
+        independent vectors. That of vectors whose values are equal up to rounding is NaN; where a
+        matrix has less vectors, reading a gradient raises, or gives large numbers without meaning. No
+        gradient passes the lengths and phases of vectors.
 
     Raises
     ------

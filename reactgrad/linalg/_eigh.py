@@ -16,6 +16,7 @@ from reactgrad.linalg._matrices import (
     conjugate,
     first_alike,
     float_dtype,
+    is_complex,
     real_dtype,
     real_part,
     row,
@@ -48,17 +49,18 @@ class EighResult(NamedTuple):
 
 
 def gap(x: Any, w: Any, sign: int) -> Any:
-    """Return ``(x + sign x^H) / 2`` over ``w[j] - w[i]``, and 0 on the diagonal.
+    """Return ``(x + sign x^H) / 2``, or `x` for the sign 0, over ``w[j] - w[i]``, and 0 on the diagonal.
 
     Where two numbers are equal up to rounding, the result is NaN: their vectors are any two of a plane, and
-    even of a function of the whole plane this rule could not tell the derivative. It is 0 where both elements
-    of `x` are 0: a function of other vectors has no NaN.
+    even of a function of the whole plane this rule could not tell the derivative. It is 0 where the
+    elements of `x` are 0: a function of other vectors has no NaN.
     """
     return apply(GAP, (x, w), (sign,))
 
 
 def _gap_rule(g: Any, ans: Any, x: Any, w: Any, sign: int) -> Any:
-    slope = real_part(g * gap(ans, w, -sign))
+    slope = g * gap(ans, w, -sign)
+    slope = slope if is_complex(w) else real_part(slope)
     return sum(slope, -1) - sum(slope, -2)
 
 

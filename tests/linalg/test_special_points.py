@@ -152,6 +152,17 @@ def test_eigenvalues_in_conjugate_pairs_have_real_gradients() -> None:
     np.testing.assert_allclose(found, 2.0 * a.T, atol=1e-14)
 
 
+def test_vectors_of_equal_eigenvalues_of_any_matrix_have_none() -> None:
+    a = (
+        (TURN + 0.1 * np.eye(4))
+        @ np.diag([1.0, 2.0, 2.0, 3.0])
+        @ np.linalg.inv(TURN + 0.1 * np.eye(4))
+    )
+    values = slope(lambda x: rg.real(L.eig(x).eigenvalues ** 2).sum(), a)
+    np.testing.assert_allclose(values, 2.0 * a.T, atol=1e-12)
+    assert np.isnan(slope(lambda x: rg.real(L.eig(np.eye(3) * x).eigenvectors).sum(), 2.0))
+
+
 # --- singular values ---------------------------------------------------------------------------
 
 

@@ -71,19 +71,23 @@ def register(xp: Any, kind: str) -> None:
         fill(out, (x, s, xp.asarray(rank)))
 
     def gap(x: Any, w: Any, out: Any, sign: int) -> None:
-        """Write ``(x + sign x^H) / 2`` over the distances of the numbers `w`, 0 on the diagonal.
+        """Write `x`, or ``(x + sign x^H) / 2``, over the differences of the numbers `w`, 0 on the diagonal.
 
-        Where two of them are one number up to rounding, the quotient is NaN; where both elements that are
-        added are 0, it is 0.
+        Where two of them are one number up to rounding, the quotient is NaN; it is 0 where there is nothing to
+        divide.
         """
-        turned = x.swapaxes(-1, -2).conj()
-        apart = w[..., None, :] - w[..., :, None]
+        if not out.size:
+            return
         n = w.shape[-1]
-        # They are in order.
-        largest = xp.maximum(xp.abs(w[..., :1]), xp.abs(w[..., -1:]))[..., None]
+        apart = w[..., None, :] - w[..., :, None]
+        largest = xp.abs(w).max(-1)[..., None, None]
         apart[xp.abs(apart) <= n * xp.finfo(w.dtype).eps * largest] = xp.nan
-        none = ((x == 0) & (turned == 0)) | xp.eye(n, dtype=bool)
-        out[...] = xp.where(none, 0, (x + sign * turned) * 0.5 / apart)
+        none = (x == 0) | xp.eye(n, dtype=bool)
+        if sign:
+            turned = x.swapaxes(-1, -2).conj()
+            none &= (turned == 0) | xp.eye(n, dtype=bool)
+            x = (x + sign * turned) * 0.5
+        out[...] = xp.where(none, 0, x / apart)
 
     def kept(a: Any, s: Any, rcond: Any, auto: bool) -> Any:
         """Return which singular values, the largest first, count as more than 0."""
