@@ -100,3 +100,27 @@ def test_products_of_half_floats_are_computed_in_float32() -> None:
     ):
         assert node.dtype == np.float16
         np.testing.assert_allclose(node.value, wanted.astype("f2"), rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_many_rows_of_few_elements_have_numpys_bits(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, axis in (
+        ((700, 2), 1),
+        ((700, 7), -1),
+        ((700, 8), 1),
+        ((40, 30, 3, 5), 2),
+        ((3, 700), 0),
+        ((300, 700, 4), 2),
+        ((4, 300, 2, 200), 2),
+    ):
+        a = (rng.standard_normal(shape) * 1e3).astype(dtype)
+        a[..., 0] = -0.0
+        g = rg.Graph()
+        x = g.input(a)
+        for keepdims in (False, True):
+            wanted = np.add.reduce(a, axis, keepdims=keepdims)
+            found = rg.sum(x, axis, keepdims=keepdims).value
+            assert found.tobytes() == wanted.tobytes(), (shape, axis)
+        turned = np.asfortranarray(a)
+        assert rg.sum(g.input(turned), axis).value.tobytes() == rg.sum(x, axis).value.tobytes()

@@ -29,7 +29,7 @@ WIDE: Final = 256
 # On so short rows a sum in float64 costs no more than one in float32; so few rows need no float64.
 NARROW, FEW = 16, 512
 
-# Up to so many elements NumPy adds one by one along any axis.
+# Up to so many real numbers NumPy adds one by one along any axis.
 SHORT: Final = 7
 
 # In these dtypes such sums are added up.
@@ -56,7 +56,7 @@ def sum_step(x: Any, axis: Any, out: Any) -> Callable[[], object] | None:
 def is_short(x: Any, axis: Any, out: Any) -> bool:
     """Return whether `x` is summed over many rows of two to seven elements, see ``slices_step``."""
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
-    if len(axes) != 1 or x.dtype != out.dtype or x.dtype.char not in "fdFDgG" or out.size < FEW:
+    if len(axes) != 1 or x.dtype != out.dtype or x.dtype.char not in "fd" or out.size < FEW:
         return False
     (at,) = axes
     return 2 <= x.shape[at] <= SHORT and prod(x.shape[at + 1 :]) < NARROW
@@ -65,17 +65,19 @@ def is_short(x: Any, axis: Any, out: Any) -> bool:
 def slices_step(x: Any, axis: Any, out: Any) -> Callable[[], object] | None:
     """Return the calls that sum many rows of two to seven elements, or ``None`` for another sum.
 
-    NumPy starts a loop for each such row. It adds their elements one by one: the same bits come from adding all
-    first elements to all second ones, and so on, ten times faster.
+    NumPy starts a loop for each such row. It adds their elements one by one to 0: the same bits come from adding
+    all first elements to 0, all second ones to these, and so on, five to ten times faster.
     """
     if not is_short(x, axis, out):
         return None
     (at,) = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
     first, *rest = [x[(*[slice(None)] * at, i)] for i in range(x.shape[at])]
     result = out.reshape(first.shape)
-    calls = [partial(np.add, first, rest[0], result)]
-    calls += [partial(np.add, result, one, result) for one in rest[1:]]
-    return InTurn(*calls) if rest[1:] else calls[0]
+    zero = np.zeros((), x.dtype)
+    return InTurn(
+        partial(np.add, first, zero, result),
+        *[partial(np.add, result, one, result) for one in rest],
+    )
 
 
 def _bound(x: Any, axes: tuple[int, ...], out: Any) -> Callable[[], object] | None:

@@ -11,7 +11,7 @@ import pytest
 
 import reactgrad as rg
 
-from ..case import LAWS, Case, Law, of_case, of_law
+from ..case import LAWS, Case, Law, of_case, of_law, tuple_of
 
 A, B, C = (3, 4), (3, 4), (2, 3, 4)
 
@@ -211,3 +211,20 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=of_case)
 def test_laws(case: Case, law: Law) -> None:
     law(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=of_case)
+def test_results_of_functions_as_operands(case: Case) -> None:
+    """Shapes that show only when a Python function has run: the same values and gradients."""
+    copied = rg.lift(np.array, vjp=lambda g, ans, a: (g,))
+    operands, found = case.operands(3, "d"), []
+    for through in (copied, lambda x: x):
+        g = rg.Graph()
+        leaves = [g.input(one) for one in operands]
+        results = tuple_of(case.call(*map(through, leaves)))
+        total = (results[0] * results[0]).sum()
+        # Beside a shape that shows only later, a gradient may be zeros instead of none.
+        slopes = rg.grad(total, leaves[:1])
+        found.append([one.value for one in (*results, *slopes)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
