@@ -142,3 +142,39 @@ def regrouped(
     else:
         new = lengths
     return (*shape[:at], *new, *shape[at + count :])
+
+
+Nest = (
+    int | tuple["Nest", ...]
+)  # a block, by its number, or the blocks that are joined along an axis
+
+
+def block_keys(nest: Nest, shapes: Sequence[Sequence[int | None]]) -> dict[int, Key]:
+    """Return the index of each block of a nest in the value that they are put together to.
+
+    The innermost ones are joined along the last axis. A length that is not known counts as 0.
+    """
+    keys: dict[int, Key] = {}
+
+    def place(nest: Nest, start: list[int]) -> None:
+        if isinstance(nest, int):
+            ends = [at + (n or 0) for at, n in zip(start, shapes[nest], strict=True)]
+            keys[nest] = tuple(map(slice, start, ends))
+            return
+        axis, start = -depth_of(nest), start.copy()
+        for one in nest:
+            place(one, start)
+            start[axis] += shapes[first_of(one)][axis] or 0
+
+    place(nest, [0] * len(shapes[0]))
+    return keys
+
+
+def depth_of(nest: Nest) -> int:
+    """Return how often blocks are joined one way after the other."""
+    return 0 if isinstance(nest, int) else 1 + depth_of(nest[0])
+
+
+def first_of(nest: Nest) -> int:
+    """Return the number of the first block of a nest."""
+    return nest if isinstance(nest, int) else first_of(nest[0])

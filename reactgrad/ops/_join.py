@@ -23,7 +23,7 @@ _Part = Callable[[int], tuple[Any, ...]]
 _Parts = Callable[[Any, tuple[Any, ...], Attrs], _Part]
 
 
-def _taken(parts: _Parts) -> Callable[..., RuleOfAll]:
+def taken(parts: _Parts) -> Callable[..., RuleOfAll]:
     """Return the rule by which each operand gets its part of the gradient."""
 
     def variadic(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
@@ -33,7 +33,7 @@ def _taken(parts: _Parts) -> Callable[..., RuleOfAll]:
     return variadic
 
 
-def _put(parts: _Parts) -> Callable[..., RuleOfAll]:
+def put(parts: _Parts) -> Callable[..., RuleOfAll]:
     """Return the rule by which each operand's tangent goes to its part of the result."""
 
     def variadic(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
@@ -83,8 +83,8 @@ def _parts_joined(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> _Part:
 CONCATENATE = Op(
     "concatenate",
     _infer_concatenate,
-    variadic=_taken(_parts_joined),
-    variadic_jvp=_put(_parts_joined),
+    variadic=taken(_parts_joined),
+    variadic_jvp=put(_parts_joined),
     any_count=True,
 )
 
@@ -182,8 +182,8 @@ def _parts_stacked(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> _Part:
 STACK = Op(
     "stack",
     _infer_stack,
-    variadic=_taken(_parts_stacked),
-    variadic_jvp=_put(_parts_stacked),
+    variadic=taken(_parts_stacked),
+    variadic_jvp=put(_parts_stacked),
     any_count=True,
 )
 

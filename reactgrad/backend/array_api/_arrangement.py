@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from reactgrad.backend._parts import block_keys
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.array_api._on_host import on_host
 
@@ -32,12 +33,19 @@ def register(device: Any) -> None:
     def repeat(x: Any, out: Any, repeats: int, axis: int) -> None:
         out[...] = xp.repeat(x, repeats, axis=axis)
 
+    def block(*operands: Any) -> None:
+        *values, out, nest = operands
+        keys = block_keys(nest, [tuple(x.shape) for x in values])
+        for i, x in enumerate(values):
+            out[keys[i]] = xp.astype(x, out.dtype)
+
     def regroup(x: Any, out: Any, *attrs: Any) -> None:
         out[...] = xp.reshape(x, out.shape)
 
     def beside(x: Any, *others: Any) -> None:
         others[-1][...] = xp.broadcast_to(x, others[-1].shape)
 
+    register_kernel("block", kind, block)
     register_kernel("flip", kind, flip)
     register_kernel("roll", kind, roll)
     register_kernel("tile", kind, tile)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend._parts import Key, flip_key
+from reactgrad.backend._parts import Key, block_keys, flip_key
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._views import copied, refilled
@@ -64,6 +64,10 @@ def register(xp: Any, kind: str) -> None:
         numbers = np.repeat(np.arange(x.shape[at - 1]), repeats)
         return partial(np.take, x, numbers, at - 1, out, "wrap")
 
+    def bind_block(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        keys = block_keys(attrs[0], [x.shape for x in inputs])
+        return InTurn(*[partial(xp.copyto, out[keys[i]], x) for i, x in enumerate(inputs)])
+
     def beside(x: Any, *others: Any) -> None:
         xp.copyto(others[-1], x)
 
@@ -82,6 +86,7 @@ def register(xp: Any, kind: str) -> None:
         return xp.nonzero(kept)[0]
 
     register_kernel("flip", kind, copied(xp, lambda x, axes: x[flip_key(x.ndim, axes)]))
+    register_binder("block", kind, bind_block)
     register_binder("roll", kind, bind_roll)
     register_binder("tile", kind, bind_tile)
     register_binder("repeat", kind, bind_repeat)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import ShapeError
-from reactgrad.ops._join import concatenate, converted, sequence, stack
+from reactgrad.backend import Spec, spec
+from reactgrad.backend._parts import Nest, block_keys, depth_of
+from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._join import CONCATENATE, concatenate, converted, put, sequence, stack, taken
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._operand import node
+from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.arrangement._regroup import atleast_1d, atleast_2d, atleast_3d
 
 
@@ -32,12 +38,20 @@ def _joined(
     if all(np.ndim(one) == ndim for one in values):
         joined = stack(values, stacked_at)
     else:
-        joined = concatenate([to(node(one, *values)) for one in values], axis)
+        joined = concatenate([to(_beside(one, values)) for one in values], axis)
     return converted(name, joined, dtype, casting)
 
 
 def _keep(one: Any) -> Any:
     return node(one) if isinstance(one, list | tuple) else one
+
+
+def _beside(one: Any, others: Sequence[Any]) -> Any:
+    """Return one of several values as a node; a number lies on the device of the first node among them."""
+    like: Any = next((other for other in others if isinstance(other, Handle)), None)
+    if like is not None and isinstance(one, int | float | complex):
+        return like._graph.const(np.asarray(one), device=like.device)
+    return node(one, *others)
 
 
 def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
@@ -235,16 +249,38 @@ def block(arrays: Any) -> Any:
     if depth == 0:
         return node(arrays)
     blocks = list(_blocks(arrays, depth))
-    ndim = max(depth, *[np.ndim(one) for one in blocks])
+    blocks = [_beside(one, blocks) for one in blocks]
+    ndim = max(depth, *[one.ndim for one in blocks])
+    blocks = [
+        expand_dims(one, tuple(range(ndim - one.ndim))) if one.ndim < ndim else one
+        for one in blocks
+    ]
+    if depth == 1:
+        return concatenate(blocks, -1)
+    numbers = count()
 
-    def joined(nest: Any, level: int) -> Any:
-        if level == depth:
-            one = node(nest, *blocks)
-            new = ndim - one.ndim
-            return expand_dims(one, tuple(range(new))) if new else one
-        return concatenate([joined(one, level + 1) for one in nest], level - depth)
+    def numbered(nest: Any, level: int) -> Nest:
+        return tuple([numbered(one, level - 1) for one in nest]) if level else next(numbers)
 
-    return joined(arrays, 0)
+    return apply(BLOCK, blocks, (numbered(arrays, depth),))
+
+
+def _infer_block(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    def joined(nest: Nest) -> Spec:
+        if isinstance(nest, int):
+            return specs[nest]
+        return CONCATENATE.result(tuple(map(joined, nest)), (-depth_of(nest),))
+
+    shape = joined(attrs[0]).shape
+    return spec(shape, promote(specs), common_device("block", specs))
+
+
+def _places(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Callable[[int], Any]:
+    return block_keys(attrs[0], [x.shape for x in operands]).__getitem__
+
+
+# Blocks put together in one pass, where joining them axis by axis would copy most of them several times.
+BLOCK = Op("block", _infer_block, variadic=taken(_places), variadic_jvp=put(_places))
 
 
 def _depth(nest: Any) -> int:
