@@ -89,7 +89,7 @@ def public(op: Op, arity: int, does: str, example: str, module: str) -> Callable
         function = binary
     function.__name__ = function.__qualname__ = op.name
     function.__module__ = module
-    function.__doc__ = _docstring(op.name, arity, does, example, op.has_rules)
+    function.__doc__ = _docstring(op.name, arity, does, example, any(op.vjps or ()))
     return function
 
 
