@@ -18,6 +18,8 @@ Call = Callable[[], object]
 PIECE: Final = 8192
 # Up to this length one row of a recurrence is computed as Python numbers, which is faster than arrays of one.
 SHORT: Final = 256
+# Up to this length a recurrence with results that are not finite is computed once more, element by element.
+MENDED: Final = 20000
 
 NAMES: Final = (
     *("cumsum", "cumprod", "cummax", "cummin"),
@@ -116,10 +118,12 @@ def register(xp: Any, kind: str) -> None:
             run = _row_by_row
 
         def recur() -> None:
-            first, second = (one.astype(wide, "C", copy=False) for one in (a, b))
+            first, second = (xp.ascontiguousarray(one.astype(wide, copy=False)) for one in (a, b))
             found = run(xp, first, second, xp.multiply if xp is np else _zero_wins(xp))
-            if xp is np and xp.isnan(found).any():  # perhaps of 0 times infinity
-                found = _row_by_row(xp, first, second, _zero_wins(xp))
+            # Perhaps of 0 times infinity, or a product has left the dtype.
+            if xp is np and not np.isfinite(found).all():
+                again = _row_by_row if length <= MENDED else run
+                found = again(xp, first, second, _zero_wins(xp))
             xp.copyto(result, found, "same_kind")
 
         return recur
@@ -215,7 +219,9 @@ def _in_chunks(xp: Any, a: Any, b: Any, multiply: Any) -> Any:
     factors = xp.moveaxis(a[:whole].reshape(shape), 1, 0)
     terms = xp.moveaxis(b[:whole].reshape(shape), 1, 0)
     local = _row_by_row(xp, factors, terms, multiply)
-    products = xp.multiply.accumulate(factors, 0)
+    products = factors.copy()
+    for before, row in zip(products[:-1], products[1:], strict=True):
+        multiply(row.copy(), before, row)
     ends = _row_by_row(xp, products[-1], local[-1], multiply)  # the value at the end of each chunk
     given = xp.empty_like(products[:, 1:])
     multiply(products[:, 1:], ends[:-1], given)

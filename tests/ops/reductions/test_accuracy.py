@@ -89,3 +89,25 @@ def test_gradients_of_running_products_by_every_way(length: int, width: int) -> 
     for i in reversed(range(length)):
         behind[i] = g[i] + (a[i + 1] * behind[i + 1] if i + 1 < length else 0.0)
     np.testing.assert_allclose(found, before * behind[:-1], rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("length", [100, 4000, 30000])
+def test_what_is_not_finite_stays_where_a_gradient_arrives(length: int) -> None:
+    """A NaN, an infinity and a product beyond the dtype far behind leave the first slopes alone."""
+    a = np.ones(length)
+    a[1], a[-1], a[-2] = 0.0, np.nan, np.inf
+    x = rg.Graph().param(a)
+    slopes = rg.grad(rg.cumprod(x)[: length // 2].sum(), x).value
+    np.testing.assert_array_equal(slopes[:3], [1.0, length // 2 - 1, 0.0])
+    np.testing.assert_array_equal(slopes[2:], 0.0)
+
+
+@pytest.mark.parametrize("length", [100, 4000])
+def test_a_product_of_a_part_may_leave_the_dtype(length: int) -> None:
+    """Ten factors of 1e60 do, and not together with those around them."""
+    a = np.ones(length)
+    a[20:25] = a[35:40] = 1e-60
+    a[25:35] = 1e60
+    x = rg.Graph().param(a)
+    slopes = rg.grad(rg.cumprod(x)[-1], x).value
+    np.testing.assert_allclose(slopes * a, 1.0, rtol=1e-11)
