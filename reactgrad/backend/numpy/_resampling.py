@@ -112,6 +112,7 @@ def _along(xp: Any, x: Any, one: AxisMap, axis: int, out: Any) -> list[Call]:
     before = (slice(None),) * axis
     at = next((i for i, tap in enumerate(one.taps) if is_all(tap.outs, one.length)), None)
     calls: list[Call] = []
+    scratch: dict[int, Any] = {}  # by the number of results
     rest = list(one.taps)
     if at is None:
         calls.append(partial(out.fill, 0))
@@ -128,7 +129,9 @@ def _along(xp: Any, x: Any, one: AxisMap, axis: int, out: Any) -> list[Call]:
         if isinstance(tap.ins, slice) and tap.weights is None:
             source = x[(*before, tap.ins)]
         else:
-            source = xp.empty(shape, out.dtype)
+            if count not in scratch:
+                scratch[count] = xp.empty(shape, out.dtype)
+            source = scratch[count]
             if isinstance(tap.ins, slice):
                 calls.append(
                     partial(

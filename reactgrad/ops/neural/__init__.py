@@ -1,9 +1,10 @@
 """Ops of neural networks: convolution, pooling, normalisation, attention, recurrence, losses.
 
 - ``_space``: axes of space, and arguments that have a number for each of them.
-- ``_convolution``: convolutions over 1, 2 and 3 axes of space, and their transposes.
+- ``_convolution``: convolutions over 1, 2 and 3 axes of space. ``_transposed``: their transposes.
 - ``_losses``, ``_cross_entropy``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
-- ``_pooling``: the largest element and the p-norm of windows, parts and all of space. ``_means``: the mean.
+- ``_pooling``: the largest element of windows, parts and all of space. ``_means``: the mean.
+  ``_norm_pooling``: the p-norm.
 - ``_resampling``: linear maps along each axis of space.
 - ``_normalization``: batches, groups, channels and rows. ``_recurrence``: recurrent layers.
 - ``_units``: gated halves, softmin, bilinear forms.
@@ -19,9 +20,6 @@ from reactgrad.ops.neural._attention import (
 from reactgrad.ops.neural._convolution import conv1d as conv1d
 from reactgrad.ops.neural._convolution import conv2d as conv2d
 from reactgrad.ops.neural._convolution import conv3d as conv3d
-from reactgrad.ops.neural._convolution import conv_transpose1d as conv_transpose1d
-from reactgrad.ops.neural._convolution import conv_transpose2d as conv_transpose2d
-from reactgrad.ops.neural._convolution import conv_transpose3d as conv_transpose3d
 from reactgrad.ops.neural._cross_entropy import cross_entropy as cross_entropy
 from reactgrad.ops.neural._embedding import embedding as embedding
 from reactgrad.ops.neural._embedding import one_hot as one_hot
@@ -53,6 +51,9 @@ from reactgrad.ops.neural._means import adaptive_avg_pool3d as adaptive_avg_pool
 from reactgrad.ops.neural._means import avg_pool1d as avg_pool1d
 from reactgrad.ops.neural._means import avg_pool2d as avg_pool2d
 from reactgrad.ops.neural._means import avg_pool3d as avg_pool3d
+from reactgrad.ops.neural._norm_pooling import lp_pool1d as lp_pool1d
+from reactgrad.ops.neural._norm_pooling import lp_pool2d as lp_pool2d
+from reactgrad.ops.neural._norm_pooling import lp_pool3d as lp_pool3d
 from reactgrad.ops.neural._normalization import batch_moments as batch_moments
 from reactgrad.ops.neural._normalization import batch_norm as batch_norm
 from reactgrad.ops.neural._normalization import group_norm as group_norm
@@ -65,9 +66,6 @@ from reactgrad.ops.neural._pooling import adaptive_max_pool2d as adaptive_max_po
 from reactgrad.ops.neural._pooling import adaptive_max_pool3d as adaptive_max_pool3d
 from reactgrad.ops.neural._pooling import global_avg_pool as global_avg_pool
 from reactgrad.ops.neural._pooling import global_max_pool as global_max_pool
-from reactgrad.ops.neural._pooling import lp_pool1d as lp_pool1d
-from reactgrad.ops.neural._pooling import lp_pool2d as lp_pool2d
-from reactgrad.ops.neural._pooling import lp_pool3d as lp_pool3d
 from reactgrad.ops.neural._pooling import max_pool1d as max_pool1d
 from reactgrad.ops.neural._pooling import max_pool2d as max_pool2d
 from reactgrad.ops.neural._pooling import max_pool3d as max_pool3d
@@ -76,6 +74,9 @@ from reactgrad.ops.neural._recurrence import lstm as lstm
 from reactgrad.ops.neural._recurrence import rnn as rnn
 from reactgrad.ops.neural._sampling import affine_grid as affine_grid
 from reactgrad.ops.neural._sampling import grid_sample as grid_sample
+from reactgrad.ops.neural._transposed import conv_transpose1d as conv_transpose1d
+from reactgrad.ops.neural._transposed import conv_transpose2d as conv_transpose2d
+from reactgrad.ops.neural._transposed import conv_transpose3d as conv_transpose3d
 from reactgrad.ops.neural._unfold import fold as fold
 from reactgrad.ops.neural._unfold import unfold as unfold
 from reactgrad.ops.neural._units import bilinear as bilinear

@@ -1,4 +1,4 @@
-"""Convolutions over 1, 2 and 3 axes of space, and their transposes.
+"""Convolutions over 1, 2 and 3 axes of space, and the ops of their derivatives.
 
 Three ops are bilinear, and the derivative of each is one of the others: ``conv`` gives results of images and
 a kernel, ``conv_transpose`` images of results and a kernel, ``conv_weight`` a kernel of images and results.
@@ -38,7 +38,8 @@ def _named(kind: str, x: Spec) -> str:
     return f"{kind}{len(x.shape) - 2}d"
 
 
-def _differ(m: int | None, n: int | None) -> bool:
+def differ(m: int | None, n: int | None) -> bool:
+    """Return whether two lengths are known and not the same."""
     return m is not None and n is not None and m != n
 
 
@@ -57,7 +58,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
             f"{name} with weight {w!r} and groups={groups}: its first length, {made}, is the number of "
             "channels of the result, and must be a multiple of groups."
         )
-    if taken is not None and _differ(x.shape[1], taken * groups):
+    if taken is not None and differ(x.shape[1], taken * groups):
         raise ShapeError(
             f"{name} of {x!r} with weight {w!r} and groups={groups}: the weight takes {taken} * {groups} "
             f"channels, but x has {x.shape[1]} (axis 1). The weight's second length must be the number of "
@@ -84,7 +85,7 @@ def sum_of(pad: tuple[int, int]) -> int:
 
 
 def _check_bias(name: str, bias: Spec, made: int | None) -> None:
-    if len(bias.shape) != 1 or _differ(bias.shape[0], made):
+    if len(bias.shape) != 1 or differ(bias.shape[0], made):
         raise ShapeError(
             f"{name} with bias {bias!r}: the bias has one number for each of the {made} channels of the "
             f"result, shape ({made},)."
@@ -100,7 +101,7 @@ def _infer_transpose(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
             f"{name} of {g!r} with weight {w!r}: the weight has shape (channels of x, channels of a group of "
             f"the result, {', '.join(['k'] * (len(g.shape) - 2))}), {len(g.shape)} axes as x."
         )
-    if _differ(g.shape[1], w.shape[0]):
+    if differ(g.shape[1], w.shape[0]):
         raise ShapeError(
             f"{name} of {g!r} with weight {w!r}: the weight's first length, {w.shape[0]}, must be the number "
             f"of channels of x, {g.shape[1]} (axis 1)."
@@ -449,194 +450,3 @@ def conv3d(
     array([[[[[3., 6.]]]]])
     """
     return _conv(3, input, weight, bias, stride, padding, dilation, groups)
-
-
-def _conv_transpose(
-    axes: int,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: Any,
-    dilation: Any,
-) -> Any:
-    name = f"conv_transpose{axes}d"
-    x, added = with_samples(name, x, axes)
-    steps = each(name, "stride", stride, axes)
-    dilated = each(name, "dilation", dilation, axes)
-    pads = each(name, "padding", padding, axes, 0)
-    more = each(name, "output_padding", output_padding, axes, 0)
-    for extra, step, apart in zip(more, steps, dilated, strict=True):
-        if extra >= max(step, apart):
-            raise ShapeError(
-                f"{name}: output_padding={output_padding} must be smaller than the stride, {steps}, or the "
-                f"dilation, {dilated}: it chooses between lengths that give the same number of places."
-            )
-    exact = tuple([(p, p - extra) for p, extra in zip(pads, more, strict=True)])
-    attrs = (steps, exact, dilated, whole(name, "groups", groups, 1))
-    y = apply(TRANSPOSE, (x, operand(weight)), attrs)
-    if bias is not None:
-        bias = operand(bias)
-        made = y.shape[1]
-        if bias.ndim != 1 or _differ(bias.shape[0], made):
-            raise ShapeError(
-                f"{name} with a bias of shape {tuple(bias.shape)}: it has one number for each of the {made} "
-                f"channels of the result, shape ({made},)."
-            )
-        y = y + along_channels(bias, axes)
-    return without_samples(y, added)
-
-
-def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """Return the transpose of ``conv1d``: what its gradient does; see ``conv_transpose2d``.
-
-    Parameters
-    ----------
-    input : Var or array_like
-        Shape (N, C, L), or (C, L) for one sample.
-    weight : Var or array_like
-        Shape (C, channels of the result // groups, k).
-    bias : Var, array_like or None
-        One number for each channel of the result.
-    stride, padding, dilation, groups
-        Those of the convolution that this transposes.
-    output_padding : int or tuple of int
-        Elements added behind.
-
-    Returns
-    -------
-    Var
-        Shape (N, channels, (L - 1) * stride - 2 * padding + dilation * (k - 1) + 1 + output_padding).
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit.
-    DTypeError
-        If an argument that is no array is neither an integer nor a tuple of integers.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.conv_transpose1d([[[1.0, 2.0]]], [[[1.0, 10.0]]], stride=2)
-    >>> y.value
-    array([[[ 1., 10.,  2., 20.]]])
-    """
-    return _conv_transpose(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """Return the transpose of ``conv2d``: each element of `input` adds a multiple of the kernel.
-
-    It is the gradient of ``conv2d`` by its input, as a layer. Arguments and their order are PyTorch's.
-
-    Parameters
-    ----------
-    input : Var or array_like
-        Shape (N, C, H, W), or (C, H, W) for one image.
-    weight : Var or array_like
-        Shape (C, channels of the result // groups, kh, kw).
-    bias : Var, array_like or None
-        One number for each channel of the result.
-    stride, padding, dilation, groups
-        Those of the convolution that this transposes.
-    output_padding : int or tuple of int
-        Elements added behind along each axis: several lengths give one length after a step of more than 1.
-
-    Returns
-    -------
-    Var
-        Along each axis (n - 1) * stride - 2 * padding + dilation * (k - 1) + 1 + output_padding elements.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit, or `output_padding` is not smaller than the stride or the dilation.
-    DTypeError
-        If an argument that is no array is neither an integer nor a tuple of integers.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.conv_transpose2d([[[[1.0, 2.0]]]], [[[[1.0], [3.0]]]])
-    >>> y.value
-    array([[[[1., 2.],
-             [3., 6.]]]])
-    """
-    return _conv_transpose(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """Return the transpose of ``conv3d``; see ``conv_transpose2d``.
-
-    Parameters
-    ----------
-    input : Var or array_like
-        Shape (N, C, D, H, W), or (C, D, H, W) for one sample.
-    weight : Var or array_like
-        Shape (C, channels of the result // groups, kd, kh, kw).
-    bias : Var, array_like or None
-        One number for each channel of the result.
-    stride, padding, dilation, groups
-        Those of the convolution that this transposes.
-    output_padding : int or tuple of int
-        Elements added behind along each axis.
-
-    Returns
-    -------
-    Var
-        Along each axis (n - 1) * stride - 2 * padding + dilation * (k - 1) + 1 + output_padding elements.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit.
-    DTypeError
-        If an argument that is no array is neither an integer nor a tuple of integers.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.conv_transpose3d([[[[[1.0, 2.0]]]]], [[[[[3.0]]]]])
-    >>> y.value
-    array([[[[[3., 6.]]]]])
-    """
-    return _conv_transpose(
-        3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )

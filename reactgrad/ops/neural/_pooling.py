@@ -1,4 +1,4 @@
-"""Pooling: the largest element, the mean and the p-norm of windows, of equal parts, and of all of space.
+"""Pooling by the largest element of windows, of equal parts and of all of space; means of all of space.
 
 ``max_pool`` gives the largest element of windows along the last axes; the first one in C order wins a tie, as in
 PyTorch. Of its derivative there are two ops: ``max_pool_spread`` gives each window's gradient to its
@@ -21,12 +21,9 @@ from reactgrad.backend.numpy import _pooling
 from reactgrad.backend.numpy._taps import Rule, length_of, window_length
 from reactgrad.nodes._handle import apply, current_graph
 from reactgrad.nodes._op import LINEAR, Attrs, Op
-from reactgrad.ops._elementwise import absolute, equal, power
 from reactgrad.ops._layout import ALIAS, known_shape
 from reactgrad.ops._reduce import max, mean
 from reactgrad.ops._shapes import common_device
-from reactgrad.ops._where import where
-from reactgrad.ops.neural._resampling import resample
 from reactgrad.ops.neural._space import each, operand, with_samples, without_samples
 
 # Windows of more places than this are pooled axis by axis.
@@ -152,7 +149,8 @@ def _numbers(x: Any, axes: int) -> Any:
     return np.arange(math.prod(space)).reshape(space)
 
 
-def _max(x: Any, rules: tuple[Rule, ...], added: bool, return_indices: Any) -> Any:
+def pooled(x: Any, rules: tuple[Rule, ...], added: bool, return_indices: Any) -> Any:
+    """Return the largest elements of images, and their places if asked for; `added` as ``with_samples`` gives it."""
     if not hasattr(x, "_graph"):
         x = current_graph()._apply(ALIAS, (x,), ())
     shape = known_shape(x)
@@ -211,7 +209,7 @@ def _max_pool(
     name = f"max_pool{axes}d"
     x, added = with_samples(name, x, axes)
     rules = windows(name, "window", axes, kernel, stride, padding, dilation, ceil)
-    return _max(x, rules, added, return_indices)
+    return pooled(x, rules, added, return_indices)
 
 
 def max_pool1d(
@@ -366,7 +364,7 @@ def _adaptive_max(axes: int, x: Any, output_size: Any, return_indices: Any) -> A
     x, added = with_samples(name, x, axes)
     rules = parts(name, "adaptive", axes, output_size)
     whole = tuple([("window", 1, 1, 0, 1, False) if rule is None else rule for rule in rules])
-    return _max(x, whole, added, return_indices)
+    return pooled(x, whole, added, return_indices)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
@@ -543,139 +541,3 @@ def _space(name: str, x: Any) -> tuple[int, ...]:
             "of space, (N, C, L). Add axes of length 1 with x[None]."
         )
     return tuple(range(2, x.ndim))
-
-
-def _lp_pool(axes: int, x: Any, p: Any, kernel: Any, stride: Any, ceil: Any) -> Any:
-    name = f"lp_pool{axes}d"
-    if isinstance(p, bool) or not isinstance(p, int | float) or p == 0:
-        raise DTypeError(f"{name}: norm_type={p!r:.60}; it is a number other than 0.")
-    x, added = with_samples(name, x, axes)
-    if math.isinf(p):
-        rules = windows(name, "window", axes, kernel, stride, 0, 1, ceil)
-        size = absolute(x)
-        return _max(size, rules, added, False) if p > 0 else -_max(-size, rules, added, False)
-    rules = windows(name, "inside", axes, kernel, stride, 0, 1, ceil)
-    total = resample(power(x, p), rules) * float(math.prod([rule[1] for rule in rules]))
-    # At 0 the root has no slope; a window of zeros has none there, as PyTorch documents.
-    none = equal(total, 0.0)
-    y = where(none, 0.0, power(where(none, 1.0, total), 1.0 / p))
-    return without_samples(y, added)
-
-
-def lp_pool1d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """Return the p-norm of each window along one axis; see ``lp_pool2d``.
-
-    Parameters
-    ----------
-    input : Var or array_like
-        Shape (N, C, L), or (C, L) for one sample.
-    norm_type : float
-        p.
-    kernel_size, stride : int
-        The window; by default the stride is its length.
-    ceil_mode : bool
-        Whether a last window may reach beyond the end.
-
-    Returns
-    -------
-    Var
-        Shape (N, C, windows).
-
-    Raises
-    ------
-    ShapeError
-        If no window finds place.
-    DTypeError
-        For a `norm_type` that is no number, or 0.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.lp_pool1d([[[3.0, 4.0, 0.0, 2.0]]], 2, 2)
-    >>> y.value
-    array([[[5., 2.]]])
-    """
-    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool2d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """Return the p-norm of each window: the root of the sum of the elements' powers, not of their sizes.
-
-    For an odd p the powers of negative elements are negative, as in PyTorch; take ``abs(x)`` first for a norm.
-
-    Parameters
-    ----------
-    input : Var or array_like
-        Shape (N, C, H, W), or (C, H, W) for one image.
-    norm_type : float
-        p; infinity for the largest size.
-    kernel_size, stride : int or tuple of int
-        The window; by default the stride is its length.
-    ceil_mode : bool
-        Whether a last window may reach beyond the end; its mean counts as often as that of a whole one.
-
-    Returns
-    -------
-    Var
-        Shape (N, C, windows along H, windows along W). The gradient of a window whose sum is 0 is 0.
-
-    Raises
-    ------
-    ShapeError
-        If no window finds place.
-    DTypeError
-        For a `norm_type` that is no number, or 0.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.lp_pool2d([[[[3.0, 0.0], [0.0, 4.0]]]], 2, 2)
-    >>> y.value
-    array([[[[5.]]]])
-    """
-    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """Return the p-norm of each window over three axes; see ``lp_pool2d``.
-
-    Parameters
-    ----------
-    input : Var or array_like
-        Shape (N, C, D, H, W), or (C, D, H, W) for one sample.
-    norm_type : float
-        p.
-    kernel_size, stride : int or tuple of int
-        The window; by default the stride is its length.
-    ceil_mode : bool
-        Whether a last window may reach beyond the end.
-
-    Returns
-    -------
-    Var
-        Shape (N, C, and the windows along each axis).
-
-    Raises
-    ------
-    ShapeError
-        If no window finds place.
-    DTypeError
-        For a `norm_type` that is no number, or 0.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.lp_pool3d([[[[[3.0, 0.0], [0.0, 4.0]]]]], 2, (1, 2, 2))
-    >>> y.value
-    array([[[[[5.]]]]])
-    """
-    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
