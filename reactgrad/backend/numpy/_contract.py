@@ -8,10 +8,10 @@ matrix products. An operand that no view brings into this form is copied first, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._sums import ALONE, WIDER
 
 Call = Callable[[], object]
+Shape = tuple[int, ...]
 
 # On rows shorter than this a loop of NumPy's einsum is faster than a call of BLAS for each of them.
 SHORT: Final = 32
@@ -33,89 +34,132 @@ ROWS: Final = 4
 SMALL: Final = 16384
 
 
-class _Groups:
-    """Two operands, and the labels of their axes by group."""
+class _Plan(NamedTuple):
+    """The axes of a product by group, for operands of certain shapes."""
 
-    __slots__ = ("a", "b", "batch", "columns", "first", "inner", "result", "rows", "second")
-
-    def __init__(self, a: Any, b: Any, out: Any, subscripts: str) -> None:
-        first, _, rest = subscripts.partition(",")
-        second, _, result = rest.partition("->")
-        self.a, self.first = _narrow(a, first, b, second, out, result)
-        self.b, self.second = _narrow(b, second, self.a, self.first, out, result)
-        self.result = result
-        self.batch = [one for one in result if one in self.first and one in self.second]
-        self.rows = [one for one in result if one in self.first and one not in self.batch]
-        self.columns = [one for one in result if one in self.second and one not in self.batch]
-        longer = self.first if a.size >= b.size else self.second
-        self.inner = [one for one in longer if one not in result]
-
-    @property
-    def balanced(self) -> bool:
-        """True if both operands have each of the axes that are summed."""
-        summed = set(self.first + self.second) - set(self.result)
-        return summed <= set(self.first) & set(self.second)
+    parts: tuple[
+        Any, Any
+    ]  # the indices that leave out axes of length 1 beside longer ones, or None
+    terms: tuple[str, str]  # the labels of the axes that are left
+    result: str
+    batch: int  # the number of axes in each group
+    rows: int
+    columns: int
+    inner: str
+    balanced: bool  # both operands have each of the axes that are summed
+    count: int  # of products in each sum
+    orders: tuple[
+        Any, Any, Any
+    ]  # of axes: batch, rows, inner; batch, inner, columns; batch, rows, columns
 
     @property
     def vectors(self) -> bool:
         """True for one sum of products for each element of a batch."""
         return bool(self.batch and not self.rows and not self.columns)
 
-    @property
-    def count(self) -> int:
-        """The number of products in each sum."""
-        return prod([self.a.shape[self.first.index(one)] for one in self.inner])
 
-    def of_a(self) -> Any:
-        """Return the first operand with its axes in order: batch, rows, inner."""
-        order = (*self.batch, *self.rows, *self.inner)
-        return self.a.transpose([self.first.index(one) for one in order])
+@lru_cache(maxsize=4096)
+def _plan(subscripts: str, a: Shape, b: Shape, out: Shape) -> _Plan:
+    first, _, rest = subscripts.partition(",")
+    second, _, result = rest.partition("->")
+    part_a, first, a = _narrow(a, first, b, second, out, result)
+    part_b, second, b = _narrow(b, second, a, first, out, result)
+    batch = [one for one in result if one in first and one in second]
+    rows = [one for one in result if one in first and one not in batch]
+    columns = [one for one in result if one in second and one not in batch]
+    longer = first if prod(a) >= prod(b) else second
+    inner = [one for one in longer if one not in result]
+    return _Plan(
+        (part_a, part_b),
+        (first, second),
+        result,
+        len(batch),
+        len(rows),
+        len(columns),
+        "".join(inner),
+        set(first + second) - set(result) <= set(first) & set(second),
+        prod([n for n, one in zip(a, first, strict=True) if one in inner]),
+        (
+            _places(first, (*batch, *rows, *inner)),
+            _places(second, (*batch, *inner, *columns)),
+            _places(result, (*batch, *rows, *columns)),
+        ),
+    )
 
-    def of_b(self) -> Any:
-        """Return the second operand with its axes in order: batch, inner, columns."""
-        order = (*self.batch, *self.inner, *self.columns)
-        return self.b.transpose([self.second.index(one) for one in order])
 
-    def of_out(self, out: Any) -> Any:
-        """Return the result with its axes in order: batch, rows, columns."""
-        order = (*self.batch, *self.rows, *self.columns)
-        return out.transpose([self.result.index(one) for one in order])
+def _places(term: str, order: Sequence[str]) -> tuple[int, ...]:
+    return tuple([term.index(one) for one in order if one in term])
+
+
+def _narrow(
+    shape: Shape, term: str, beside: Shape, other: str, out: Shape, result: str
+) -> tuple[Any, str, Shape]:
+    """Return the index, labels and shape without axes of length 1 that are longer elsewhere."""
+    lengths = dict(zip(other + result, (*beside, *out), strict=True))
+    wide = [i for i, n in enumerate(shape) if n == 1 and lengths.get(term[i], 1) != 1]
+    if not wide:
+        return None, term, shape
+    # The dots keep a view where no axis is left: without them it would be a number, which does not follow.
+    index = (*[0 if i in wide else slice(None) for i in range(len(shape))], ...)
+    kept = [i for i in range(len(shape)) if i not in wide]
+    return index, "".join([term[i] for i in kept]), tuple([shape[i] for i in kept])
+
+
+class _Product:
+    """Two operands with the plan of their product."""
+
+    __slots__ = ("a", "b", "plan")
+
+    def __init__(self, a: Any, b: Any, out: Any, subscripts: str) -> None:
+        self.plan = _plan(subscripts, a.shape, b.shape, out.shape)
+        part_a, part_b = self.plan.parts
+        self.a = a if part_a is None else a[part_a]
+        self.b = b if part_b is None else b[part_b]
+
+    def ordered(self) -> tuple[Any, Any]:
+        """Return both operands with their axes in order of groups."""
+        left, right, _ = self.plan.orders
+        return self.a.transpose(left), self.b.transpose(right)
 
     def broadcast(self) -> tuple[Any, Any]:
         """Return both operands with the axes of the result, and the inner ones behind them."""
-        order = (*self.result, *self.inner)
-        return _spread(self.a, self.first, order), _spread(self.b, self.second, order)
+        order = self.plan.result + self.plan.inner
+        found = []
+        for x, term in zip((self.a, self.b), self.plan.terms, strict=True):
+            wide = [slice(None) if one in term else None for one in order]
+            found.append(x.transpose(_places(term, order))[(..., *wide)])
+        return found[0], found[1]
 
 
 def register(xp: Any, kind: str) -> None:
     """Register the kernels for a namespace whose functions take ``out`` as NumPy's do."""
 
-    def loop(groups: _Groups, out: Any) -> Call:
-        subscripts = f"{groups.first},{groups.second}->{groups.result}"
+    def loop(both: _Product, out: Any) -> Call:
+        subscripts = f"{','.join(both.plan.terms)}->{both.plan.result}"
         if xp is np:
             einsum: Any = np.einsum  # NumPy's stubs have no `out` for all dtypes
-            return partial(einsum, subscripts, groups.a, groups.b, out=out)
-        return lambda: xp.copyto(out, xp.einsum(subscripts, groups.a, groups.b))
+            return partial(einsum, subscripts, both.a, both.b, out=out)
+        return lambda: xp.copyto(out, xp.einsum(subscripts, both.a, both.b))
 
-    def of_vectors(groups: _Groups, out: Any, conjugated: bool) -> Call | None:
+    def of_vectors(both: _Product, out: Any, conjugated: bool) -> Call | None:
         """Return a call of BLAS for each element of a batch, or ``None`` where it would be slow."""
         wanted = out.dtype.kind == ("c" if conjugated else "f")
-        if not (wanted and xp is np and groups.balanced and groups.vectors):
+        if not (wanted and xp is np and both.plan.balanced and both.plan.vectors):
             return None
-        if groups.count < SHORT or not groups.a.dtype == groups.b.dtype == out.dtype:
+        if both.plan.count < SHORT or not both.a.dtype == both.b.dtype == out.dtype:
             return None
-        x, y = (_merged(one, out.ndim, 0) for one in (groups.of_a(), groups.of_b()))
+        x, y = (_merged(one, out.ndim, 0) for one in both.ordered())
         if x is None or y is None or not x.strides[-1] == y.strides[-1] == out.itemsize:
             return None
         vecdot: Any = np.vecdot  # NumPy's stubs take no `out` by position
         return partial(vecdot, x[..., 0, :], y[..., 0, :], out)
 
-    def summed(groups: _Groups, out: Any) -> list[Call]:
+    def summed(both: _Product, out: Any) -> list[Call]:
         """Return the calls for one sum of products for each element of a batch."""
-        if out.dtype.char not in WIDER or groups.count <= ALONE:
-            return [loop(groups, out)]
+        if out.dtype.char not in WIDER or both.plan.count <= ALONE:
+            return [loop(both, out)]
         # The loop would add up so many short floats one by one that errors could be seen.
-        x, y = groups.broadcast()
+        x, y = both.broadcast()
         product = xp.empty(np.broadcast_shapes(x.shape, y.shape), out.dtype)
         total = find_binder("sum", kind)
         axes = tuple(range(out.ndim, product.ndim))
@@ -133,88 +177,76 @@ def register(xp: Any, kind: str) -> None:
             found = _merged(copied(x, dtype, calls), lead, rows)
         return found
 
-    def products(groups: _Groups, out: Any) -> list[Call]:
+    def products(both: _Product, out: Any) -> list[Call]:
         """Return the calls for a batch of matrix products."""
         calls: list[Call] = []
-        lead, rows, place = len(groups.batch), len(groups.rows), groups.of_out(out)
-        right = matrices(groups.of_b(), lead, len(groups.inner), out.dtype, calls)
+        lead, rows, place = both.plan.batch, both.plan.rows, out.transpose(both.plan.orders[2])
+        a, b = both.ordered()
+        right = matrices(b, lead, len(both.plan.inner), out.dtype, calls)
         few = right.shape[-2] * right.shape[-1] <= SMALL
-        if rows > 1 and groups.columns and few and place.shape[lead + rows - 1] >= ROWS:
+        if rows > 1 and both.plan.columns and few and place.shape[lead + rows - 1] >= ROWS:
             right = right[(..., *(None,) * (rows - 1), slice(None), slice(None))]
             lead, rows = lead + rows - 1, 1
-        left = matrices(groups.of_a(), lead, rows, out.dtype, calls)
+        left = matrices(a, lead, rows, out.dtype, calls)
         target, after = _merged(place, lead, rows), []
         if target is None or not _readable(target):
             product = xp.empty(place.shape, out.dtype)
             target, after = _merged(product, lead, rows), [partial(xp.copyto, place, product)]
         return [*calls, find_binder("matmul", kind)((left, right), target, ()), *after]
 
-    def computed(groups: _Groups, out: Any) -> list[Call]:
-        if not groups.balanced:
-            return [loop(groups, out)]
-        if not groups.inner:
-            return [partial(xp.multiply, *groups.broadcast(), out)]
+    def computed(both: _Product, out: Any) -> list[Call]:
+        if not both.plan.balanced:
+            return [loop(both, out)]
+        if not both.plan.inner:
+            return [partial(xp.multiply, *both.broadcast(), out)]
         if out.dtype.kind not in "fc":
-            many = out.size * groups.count > FEW
-            return [loop(groups, out)] if many else products(groups, out)
-        return summed(groups, out) if groups.vectors else products(groups, out)
+            many = out.size * both.plan.count > FEW
+            return [loop(both, out)] if many else products(both, out)
+        return summed(both, out) if both.plan.vectors else products(both, out)
 
     def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         (a, b), (subscripts, conjugated, _) = inputs, attrs
-        groups = _Groups(a, b, out, subscripts)
-        found = of_vectors(groups, out, conjugated)
+        both = _Product(a, b, out, subscripts)
+        found = of_vectors(both, out, conjugated)
         if found is not None:
             return found
         calls: list[Call] = []
         if conjugated:
-            copy = xp.empty(groups.a.shape, groups.a.dtype)
-            calls.append(partial(xp.conjugate, groups.a, copy))
-            groups.a = copy
-        calls += computed(groups, out)
+            copy = xp.empty(both.a.shape, both.a.dtype)
+            calls.append(partial(xp.conjugate, both.a, copy))
+            both.a = copy
+        calls += computed(both, out)
         return calls[0] if len(calls) == 1 else InTurn(*calls)
 
     register_binder("einsum", kind, bind)
 
 
-def _narrow(x: Any, term: str, y: Any, other: str, out: Any, result: str) -> tuple[Any, str]:
-    """Return an operand without axes of length 1 that are longer in the other operand or the result."""
-    lengths = dict(zip(other + result, (*y.shape, *out.shape), strict=True))
-    wide = [i for i, n in enumerate(x.shape) if n == 1 and lengths.get(term[i], 1) != 1]
-    if not wide:
-        return x, term
-    index = [0 if i in wide else slice(None) for i in range(x.ndim)]
-    # The dots keep a view where no axis is left: without them it would be a number, which does not follow.
-    return x[(*index, ...)], "".join([one for i, one in enumerate(term) if i not in wide])
-
-
-def _spread(x: Any, term: str, order: Sequence[str]) -> Any:
-    """Return an operand with its axes in an order of labels, and of length 1 where it has none."""
-    x = x.transpose([term.index(one) for one in order if one in term])
-    return x[(..., *[slice(None) if one in term else None for one in order])]
-
-
 def _merged(x: Any, lead: int, rows: int) -> Any:
     """Return a view whose axes behind the first `lead` are two, the next `rows` ones and the others, or ``None``."""
-    first, second = range(lead, lead + rows), range(lead + rows, x.ndim)
-    if not (_follow(x, first) and _follow(x, second)):
-        return None
-    down, along = (prod([x.shape[i] for i in axes]) for axes in (first, second))
-    return x.reshape((*x.shape[:lead], down, along))
+    shape = _merged_shape(x.shape, x.strides, lead, rows)
+    return None if shape is None else x.reshape(shape)
 
 
-def _follow(x: Any, axes: Sequence[int]) -> bool:
-    """Return whether these axes lie in memory as one axis does."""
-    if not x.size:
-        return True
-    long = [i for i in axes if x.shape[i] != 1]
-    return all(x.strides[i] == x.strides[j] * x.shape[j] for i, j in pairwise(long))
+@lru_cache(maxsize=4096)
+def _merged_shape(shape: Shape, strides: Shape, lead: int, rows: int) -> Shape | None:
+    first, second = range(lead, lead + rows), range(lead + rows, len(shape))
+    # Axes that lie in memory as one axis does.
+    for axes in (first, second):
+        long = [i for i in axes if shape[i] != 1]
+        if prod(shape) and any(strides[i] != strides[j] * shape[j] for i, j in pairwise(long)):
+            return None
+    return (*shape[:lead], *[prod([shape[i] for i in axes]) for axes in (first, second)])
 
 
 def _readable(x: Any) -> bool:
     """Return whether ``matmul`` reads or writes matrices as they lie, without a slow loop."""
-    if x.dtype.kind not in "fc" or not x.size:
-        return True
-    (m, n), (down, along), size = x.shape[-2:], x.strides[-2:], x.itemsize
+    return x.dtype.kind not in "fc" or _in_lines(x.shape[-2:], x.strides[-2:], x.itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _in_lines(shape: Shape, strides: Shape, size: int) -> bool:
+    """Return whether one axis of a matrix lies in steps of one element, and the other one does not overlap."""
+    (m, n), (down, along) = shape, strides
     rows = (along == size or n == 1) and (m == 1 or (down % size == 0 and down >= n * size))
     columns = (down == size or m == 1) and (n == 1 or (along % size == 0 and along >= m * size))
-    return bool(rows or columns)
+    return not m or not n or rows or columns
