@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ImplicitValueError, ShapeError
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -82,5 +82,7 @@ def _integers(given: Any) -> tuple[int, ...]:
     try:
         many = [given] if hasattr(given, "__index__") and not np.ndim(given) else given
         return tuple([int(one.__index__()) for one in many])
+    except ImplicitValueError:  # a Var: its text says what to write
+        raise
     except (AttributeError, TypeError):
         raise DTypeError(f"roll moves by integers, not {given!r:.60}.") from None
