@@ -226,6 +226,19 @@ def test_dtype_and_casting() -> None:
     assert rg.einsum("ij->j", g.input(np.ones((300, 2), np.uint8))).value.tolist() == [44, 44]
 
 
+@pytest.mark.parametrize("subscripts", ["ij,ij->j", "ij,ij->i", "ij,ij->"])
+def test_long_sums_of_float32_keep_their_digits(subscripts: str) -> None:
+    """NumPy's einsum adds up column by column, and loses a digit of float32 in every tenfold of rows."""
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 100_000, 3), np.float32)
+    if subscripts == "ij,ij->i":
+        a, b = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)
+    g = rg.Graph()
+    node = rg.einsum(subscripts, g.input(a), g.input(b))
+    exact = np.einsum(subscripts, a.astype(float), b.astype(float))
+    np.testing.assert_allclose(node.value, exact, rtol=2e-6)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
