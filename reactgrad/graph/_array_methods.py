@@ -204,9 +204,9 @@ class ArrayMethods:
         """Return the elements at indices along an axis; see ``rg.take``."""
         return ops.take(self, indices, axis, mode=mode)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
         """Return the sum of a diagonal; see ``rg.trace``."""
-        return ops.trace(self, offset, axis1, axis2)
+        return ops.trace(self, offset, axis1, axis2, dtype)
 
     def var(
         self,

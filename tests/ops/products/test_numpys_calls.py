@@ -34,7 +34,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "kron": (np.kron, [A, B]),
     "cross": (lambda a, b: np.cross(a, b, axisb=0), [B, A]),
     "trace": (lambda a: np.trace(a, offset=1), [A]),
-    "x.trace": (lambda a: a.trace(1), [A]),
+    "x.trace": (lambda a: a.trace(1, dtype="complex128"), [A]),
     "diag": (np.diag, [V]),
     "diagflat": (lambda v: np.diagflat(v, k=-1), [V]),
     "diagonal": (lambda a: np.diagonal(a, axis1=1, axis2=0), [A]),
