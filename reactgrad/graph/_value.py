@@ -10,7 +10,7 @@ import numpy as np
 from reactgrad import ops
 from reactgrad._errors import DTypeError, OutdatedRuleError, ReactgradError, SetError, ShapeError
 from reactgrad._habits import OF_VARS, absent
-from reactgrad.backend import device_of, owner, read_value
+from reactgrad.backend import device_of, holder, owner, read_value
 from reactgrad.change._remove import Grave
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
@@ -103,9 +103,11 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
 
     def _to_host(self) -> Any:
         value, found = self.value, self._graph._host.specs[self._slot]
-        if found is not None and found.kind != "cpu":
-            return device_of(found.device).to_numpy(value)
-        return value
+        if found is not None:
+            return value if found.kind == "cpu" else device_of(found.device).to_numpy(value)
+        # Only the value shows where it lives.
+        device = holder(value)
+        return value if device is None or device.kind == "cpu" else device.to_numpy(value)
 
     def item(self) -> Any:
         """Return the one element as a Python number.

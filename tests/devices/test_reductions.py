@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import reactgrad as rg
 from tests.ops.case import TOLERANCE, Case, of_case
 from tests.ops.reductions import test_laws, test_statistics
 
@@ -25,3 +26,10 @@ def test_values_and_gradients_are_those_of_the_host(case: Case) -> None:
         assert isinstance(one[2], Array)
         assert one[1] == other[1]
         np.testing.assert_allclose(one[2].get(), other[2], rtol=rtol, atol=rtol)
+
+
+def test_a_value_whose_length_shows_late_is_an_array_of_its_device() -> None:
+    g = rg.Graph(device=DEVICE)
+    counts = rg.bincount(g.input(np.array([1, 2, 2])))
+    assert isinstance(counts.value, Array)
+    assert counts.numpy().tolist() == counts.tolist() == [0, 1, 2]
