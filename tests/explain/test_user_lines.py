@@ -555,6 +555,33 @@ def test_transforms_a_function_that_returns_no_number() -> None:
     assert own_line(caught.value) == place(2)
 
 
+def test_linalg_a_node_and_a_matrix_that_is_not_square(g: rg.Graph) -> None:
+    inverse = rg.linalg.inv(g.input(np.eye(2)))
+    assert line_of(inverse) == place(1)
+    with pytest.raises(rg.ShapeError) as caught:
+        rg.linalg.inv(g.input(np.ones((2, 3))))
+    assert part_of(caught.value) == "linalg"
+    assert own_line(caught.value) == place(2)
+
+
+def test_fft_a_node_and_an_axis_that_is_not_there(g: rg.Graph) -> None:
+    spectrum = rg.fft.fft(g.input([1.0, 2.0]))
+    assert line_of(spectrum) == place(1)
+    with pytest.raises(rg.ShapeError) as caught:
+        rg.fft.fft2(g.input([1.0, 2.0]))
+    assert own_line(caught.value) == place(1)
+
+
+def test_random_a_draw_and_a_shape_that_is_none(g: rg.Graph) -> None:
+    with g:
+        draw = rg.random.normal((2,), 1.0, 2.0)
+    assert line_of(draw) == place(1)
+    with pytest.raises(rg.DTypeError) as caught:
+        rg.random.normal(0.5)
+    assert part_of(caught.value) == "random"
+    assert own_line(caught.value) == place(2)
+
+
 def test_neat_nodes_of_a_network_and_what_is_no_genome() -> None:
     pytest.importorskip("neat", reason="genomes are those of neat-python")
     import random
