@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -220,7 +221,7 @@ def _in_chunks(xp: Any, a: Any, b: Any, multiply: Any) -> Any:
     terms = xp.moveaxis(b[:whole].reshape(shape), 1, 0)
     local = _row_by_row(xp, factors, terms, multiply)
     products = factors.copy()
-    for before, row in zip(products[:-1], products[1:], strict=True):
+    for before, row in pairwise(products):
         multiply(row.copy(), before, row)
     ends = _row_by_row(xp, products[-1], local[-1], multiply)  # the value at the end of each chunk
     given = xp.empty_like(products[:, 1:])
