@@ -176,7 +176,17 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
         check_conversion(self, "np.asarray({x})", "array")
         return np.array(self._to_host(), dtype)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        # The array is new, so it is a copy in any case.
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options = {name: one for name, one in given.items() if one is not None}
         return self._copy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
