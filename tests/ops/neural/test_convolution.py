@@ -26,7 +26,6 @@ def _conv(name: str, shapes: Any, groups: int = 1, empty: Any = None, **argument
         partial(call, groups=groups, **given),
         partial(direct.conv, groups=groups, **given),
         shapes,
-        unknown=False,
         empty=empty,
         tolerance=SUMS,
     )
@@ -42,7 +41,6 @@ def _transposed(name: str, shapes: Any, more: Any = None, **arguments: Any) -> C
         partial(call, output_padding=more, **given),
         partial(direct.conv_transpose, more=more, **given),
         shapes,
-        unknown=False,
         tolerance=SUMS,
     )
 

@@ -1,4 +1,4 @@
-"""Ops of images in files, with their gradients and second derivatives."""
+"""Ops of images in files, with their gradients and second derivatives, and a few images at a time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import reactgrad as rg
+from reactgrad.backend.numpy import _columns, _pooling
 
 
 def _built(g: rg.Graph) -> list[Any]:
@@ -50,3 +52,19 @@ def test_a_loaded_graph_computes_the_same_gradients(tmp_path: Path) -> None:
     for i, one in enumerate(found):
         np.testing.assert_array_equal(again[f"result_{i}"].value, one.value)
     again.check_invariants()
+
+
+def test_a_few_images_at_a_time_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    image, places = rng.standard_normal((2, 2, 6, 5)), rng.uniform(-1.0, 1.0, (2, 3, 3, 2))
+    found = []
+    for most in (1 << 19, 1, 900):
+        monkeypatch.setattr(_columns, "MOST_BYTES", most)
+        monkeypatch.setattr(_pooling, "MOST_BYTES", most)
+        g = rg.Graph()
+        nodes = _built(g)
+        g.set({g["x"]: np.concatenate([image] * 3), g["grid"]: np.concatenate([places] * 3)})
+        found.append([one.value for one in nodes])
+    for one in found[1:]:
+        for value, other in zip(one, found[0], strict=True):
+            np.testing.assert_allclose(value, other, rtol=1e-12, atol=1e-12)
