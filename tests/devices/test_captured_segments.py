@@ -169,3 +169,40 @@ def test_only_what_is_stale_runs() -> None:
     np.testing.assert_allclose(
         total.numpy(), np.tanh(np.tanh((X + 4) * 2.0) + np.exp(X * 0.4 * 3.0)) * 2.0
     )
+
+
+def test_what_a_caller_holds_outlives_the_next_launch() -> None:
+    g, x, y = chain("fake:0", 3)
+    held = []
+    for number in range(5):
+        x.set(X + number)
+        held.append((y.value, np.array(y.numpy())))
+    for value, copy in held:
+        np.testing.assert_array_equal(value.get(), copy)
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("device", ["fake:0", "fake:1"])
+def test_other_executors(device: str) -> None:
+    g, x, y = chain(device, 6)
+    g.executor = rg.Threads(2)
+    total = rg.exp(y) + rg.tanh(x * 0.5)
+    _, there, wanted = chain("cpu", 6)
+    wanted = rg.exp(wanted) + rg.tanh(there * 0.5)
+    for number in range(5):
+        x.set(X + number)
+        there.set(X + number)
+        np.testing.assert_array_equal(total.numpy(), wanted.value)
+
+
+def test_forgotten_marks_give_the_same() -> None:
+    """Rule E16, with segments that stay captured."""
+    g, x, y = chain("fake:1", 4)
+    _, there, wanted = chain("cpu", 4)
+    for number in range(6):
+        x.set(X * number)
+        there.set(X * number)
+        if number % 2:
+            g.forget_marks()
+        np.testing.assert_array_equal(y.numpy(), wanted.value)
+        assert y.value_version == number + 1
