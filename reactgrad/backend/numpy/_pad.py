@@ -79,6 +79,12 @@ def _copied(xp: Any, area: Any, axis: int, move: Move) -> list[Callable[[], obje
     if move.edge is None:
         return [partial(xp.copyto, target, source)]
     edge = area[_along(axis, move.edge)]
+    if area.dtype.kind == "b":  # NumPy counts: true where twice the edge and the element differ
+
+        def differ() -> None:
+            target[...] = 2 * edge - source
+
+        return [differ]
     return [
         partial(xp.subtract, edge, source, target),
         partial(xp.add, target, edge, target),

@@ -13,13 +13,16 @@ from reactgrad.ops._elementwise import floor
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import broadcast_to, reshape
-from reactgrad.ops._operand import node
+from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import max as largest
 from reactgrad.ops._reduce import mean
 from reactgrad.ops._reduce import min as smallest
 from reactgrad.ops.arrangement._repeat import repeat
 
 Pairs = Sequence[tuple[Any, Any]]
+
+# Half floats are rounded once.
+_RAMPS = {"e": np.dtype(np.float32)}
 
 
 def _framed(x: Any, widths: Pairs, border: Callable[[Any, int, int, int], Any]) -> Any:
@@ -48,7 +51,7 @@ def constant_by_nodes(x: Any, widths: Pairs, constants: Pairs) -> Any:
         shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
         if None in shape:
             raise x._unknown_length()
-        one = number if number.dtype == x.dtype else astype(number, x.dtype)
+        one = in_dtype(number, x.dtype)
         return broadcast_to(reshape(one, ()), shape)
 
     return _framed(x, widths, border)
@@ -59,15 +62,13 @@ def linear_ramp(x: Any, widths: Pairs, ends: Pairs) -> Any:
 
     def border(x: Any, axis: int, side: int, width: int) -> Any:
         end = ends[axis][side]
-        edge = _edge(x, axis, side)
-        exact = edge.dtype.kind in "fc"
-        if not exact:
-            edge = astype(edge, np.float64)
-        numbers = np.arange(width, dtype=edge.dtype if exact else np.float64)
+        wide = _RAMPS.get(x.dtype.char, x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64))
+        edge = in_dtype(_edge(x, axis, side), wide)
+        numbers = np.arange(width, dtype=wide)
         numbers = (numbers if side == 0 else numbers[::-1]).reshape(-1, *[1] * (x.ndim - axis - 1))
         steps = x._graph.const(numbers, device=x.device)
         ramp = (edge - end) / width * steps + end
-        return ramp if ramp.dtype == x.dtype else astype(ramp if exact else floor(ramp), x.dtype)
+        return in_dtype(floor(ramp) if x.dtype.kind in "iu" else ramp, x.dtype)
 
     return _framed(x, widths, border)
 

@@ -169,6 +169,8 @@ CASES = [
     pads("wrap", ((1, 2), (5, 9)), A, unknown=False),
     pads("reflect", ((1, 2), (7, 9)), A, unknown=False),
     pads("reflect", ((1, 2), (7, 9)), A, given={"reflect_type": "odd"}, unknown=False),
+    pads("reflect", 1, A, given={"reflect_type": "odd"}, dtypes="?iD", order=0, unknown=False),
+    pads("linear_ramp", 3, A, given={"end_values": 2}, dtypes="?eiD", order=0),
     pads("reflect", 2, (1, 3), unknown=False),
     pads("symmetric", ((1, 2), (7, 9)), A, unknown=False),
     pads("symmetric", ((5, 2), (3, 9)), A, given={"reflect_type": "odd"}, unknown=False),
