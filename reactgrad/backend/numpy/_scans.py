@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -17,6 +18,8 @@ Call = Callable[[], object]
 
 # So many elements of a short dtype are added up at once in the long one: what the caches hold.
 PIECE: Final = 8192
+# So many columns are accumulated row by row, which costs less than NumPy's loop along each of them.
+WIDTH: Final = 512
 # Up to this length one row of a recurrence is computed as Python numbers, which is faster than arrays of one.
 SHORT: Final = 256
 # Up to this length a recurrence with results that are not finite is computed once more, element by element.
@@ -45,6 +48,9 @@ def register(xp: Any, kind: str) -> None:
     ) -> Call:
         """Return the call that accumulates, in the dtype `wide`, into `out`."""
         x, out = (backwards(one, axis, reverse) for one in (inputs[0], out))
+        wide_rows = xp is np and math.prod(out.shape[axis % out.ndim + 1 :]) >= WIDTH
+        if wide == out.dtype and wide_rows and out.size:
+            return partial(_down, ufunc, np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0))
         if wide == out.dtype:
             return partial(ufunc.accumulate, x, axis, wide, out)
         scratch = xp.empty(out.shape, wide)
@@ -60,9 +66,9 @@ def register(xp: Any, kind: str) -> None:
             axis, reverse = attrs
             char, length = out.dtype.char, out.shape[axis]
             care = char == "e" or (char in WIDER and length > ALONE)
-            if care and xp is np and out.ndim == 1 and length > PIECE:
-                x, out = (backwards(one, axis, reverse) for one in (inputs[0], out))
-                return partial(_in_pieces, ufunc, x, out, np.empty(PIECE, WIDER[char]))
+            (x,) = inputs
+            if care and xp is np and out.size > PIECE and _in_one_piece(x) and _in_one_piece(out):
+                return partial(_in_strips, ufunc, x, out, axis, reverse, WIDER[char])
             wide = WIDER[char] if care else out.dtype
             return accumulate(ufunc, wide, inputs, out, axis, reverse)
 
@@ -161,17 +167,65 @@ def register(xp: Any, kind: str) -> None:
         register_binder(name, kind, binder)
 
 
+def _in_one_piece(x: Any) -> bool:
+    return x.flags.c_contiguous
+
+
+def _in_strips(ufunc: Any, x: Any, out: Any, axis: int, reverse: bool, wide: Any) -> None:
+    """Accumulate a short dtype in a longer one, a part at a time that the caches hold."""
+    at = axis % x.ndim
+    length, width = x.shape[at], math.prod(x.shape[at + 1 :])
+    columns, result = (one.reshape(-1, length, width) for one in (x, out))
+    if reverse:
+        columns, result = columns[:, ::-1], result[:, ::-1]
+    if width >= WIDTH:
+        for part, target in zip(columns, result, strict=True):
+            _by_rows(ufunc, part, target, np.empty(width, wide))
+        return
+    together = PIECE // (length * width)
+    if together > 1:
+        scratch = np.empty((together, length, width), wide)
+        for start in range(0, len(columns), together):
+            part = columns[start : start + together]
+            found = scratch[: len(part)]
+            ufunc.accumulate(part, 1, wide, found)
+            np.copyto(result[start : start + together], found, "same_kind")
+        return
+    scratch = np.empty((max(1, PIECE // width), width), wide)
+    for part, target in zip(columns, result, strict=True):
+        _in_pieces(ufunc, part, target, scratch)
+
+
+def _down(ufunc: Any, x: Any, out: Any) -> None:
+    """Accumulate many columns at once, row by row: the bits of ``accumulate``."""
+    np.copyto(out[0], x[0])
+    for before, row, target in zip(out[:-1], x[1:], out[1:], strict=True):
+        ufunc(before, row, out=target)
+
+
+def _by_rows(ufunc: Any, x: Any, out: Any, total: Any) -> None:
+    """Do the same in the longer dtype of `total`."""
+    first = True
+    for row, target in zip(x, out, strict=True):
+        if first:
+            np.copyto(total, row)
+            first = False
+        else:
+            ufunc(total, row, total)
+        np.copyto(target, total, "same_kind")
+
+
 def _in_pieces(ufunc: Any, x: Any, out: Any, scratch: Any) -> None:
-    """Accumulate a short dtype in a longer one, a piece at a time."""
+    """Accumulate a few long columns, a piece at a time."""
     total: Any = None
-    for start in range(0, len(x), PIECE):
-        part = x[start : start + PIECE]
+    for start in range(0, len(x), len(scratch)):
+        part = x[start : start + len(scratch)]
         found = scratch[: len(part)]
         ufunc.accumulate(part, 0, scratch.dtype, found)
         if start:
             ufunc(found, total, found)
-        total = found[-1]
-        np.copyto(out[start : start + PIECE], found, "same_kind")
+        total = found[-1].copy()
+        np.copyto(out[start : start + len(scratch)], found, "same_kind")
 
 
 def _zero_wins(xp: Any) -> Callable[[Any, Any, Any], None]:

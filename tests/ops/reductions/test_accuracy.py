@@ -111,3 +111,23 @@ def test_a_product_of_a_part_may_leave_the_dtype(length: int) -> None:
     x = rg.Graph().param(a)
     slopes = rg.grad(rg.cumprod(x)[-1], x).value
     np.testing.assert_allclose(slopes * a, 1.0, rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "?"])
+@pytest.mark.parametrize(
+    "shape", [(20000,), (3, 9000), (200, 100), (2, 90, 600), (3000, 7), (70, 600)]
+)
+def test_running_sums_by_every_way(shape: tuple[int, ...], dtype: str) -> None:
+    """Rows, columns, few of them and many: NumPy's bits, or those of a sum in float64."""
+    rng = np.random.default_rng(0)
+    a = (rng.integers(-8, 9, shape) / (16.0 if dtype == "f2" else 4.0)).astype(dtype)
+    for axis in range(a.ndim):
+        x = rg.Graph().param(a) if dtype[0] == "f" else rg.Graph().input(a)
+        y = rg.cumsum(x, axis)
+        wide = np.cumsum(a, axis, dtype="f8" if dtype[0] == "f" else None)
+        np.testing.assert_array_equal(y.value, wide.astype(y.dtype))
+        np.testing.assert_array_equal(rg.cummax(x, axis).value, np.maximum.accumulate(a, axis))
+        if dtype[0] == "f":
+            slopes = rg.grad((y * a).sum(), x).value
+            back = np.flip(np.cumsum(np.flip(a, axis), axis, dtype="f8"), axis)
+            np.testing.assert_array_equal(slopes, back.astype(dtype))
