@@ -10,7 +10,7 @@ an array for each remainder of the row's number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from math import prod
@@ -43,6 +43,30 @@ class Window(NamedTuple):
     dilation: tuple[int, ...]
 
 
+class Block(NamedTuple):
+    """Some images, and for one large image some lines of its result.
+
+    Attributes
+    ----------
+    first, count
+        The images.
+    line, lines
+        The places along the first axis of space.
+    results
+        How many results a channel of an image has there.
+    """
+
+    first: int
+    count: int
+    line: int
+    lines: int
+    results: int
+
+    def of(self, x: Any) -> Any:
+        """Return the part of results (N, C, ...)."""
+        return x[self.first : self.first + self.count, :, self.line : self.line + self.lines]
+
+
 def within(start: int, step: int, length: int, count: int) -> tuple[int, int]:
     """Return the first of `count` places ``start + step * i`` inside of an axis, and the end of those."""
     first = max(0, -(start // step))
@@ -66,6 +90,10 @@ class Columns:
     ----------
     each
         How many images at a time.
+    rows
+        The number of rows of a matrix.
+    lines
+        How many places along the first axis of space at a time: not all, if one image is large.
     """
 
     def __init__(
@@ -84,16 +112,19 @@ class Columns:
         images, channels = x.shape[:2]
         inner = lengths[1:]
         places = list(product(*map(range, kernel[1:])))
-        rows: dict[int, int] = {}
-        self.shifts: list[tuple[int, int]] = []
-        for k in range(kernel[0]):
-            shift, rest = divmod(k * dilation[0], stride[0])
-            self.shifts.append((rest, shift * prod(inner)))
-            rows[rest] = max(rows.get(rest, 0), shift + lengths[0])
-        size = channels * len(places) * prod(inner) * sum(rows.values()) * dtype.itemsize
+        shifts = [divmod(k * dilation[0], stride[0]) for k in range(kernel[0])]
+        self.shifts = [(rest, shift * prod(inner)) for shift, rest in shifts]
+        longest: dict[int, int] = {}
+        for shift, rest in shifts:
+            longest[rest] = max(longest.get(rest, 0), shift)
+        line = channels * len(places) * prod(inner) * dtype.itemsize
+        size = line * (sum(longest.values()) + lengths[0] * len(longest))
         fit = min(MOST_BYTES // max(size, 1), 4 * MOST_BYTES // (beside * dtype.itemsize))
         self.each = max(1, min(images, fit))
         self.rows = channels // groups * len(places)
+        self.lines = lengths[0]
+        if size > 2 * MOST_BYTES:
+            self.lines = -(-lengths[0] // min(lengths[0], -(-size // (2 * MOST_BYTES))))
         # Slices without padding or steps are the array itself.
         self.own = (
             prod(kernel) == 1 == prod(stride)
@@ -101,39 +132,51 @@ class Columns:
             and x.dtype == dtype
             and x.flags.c_contiguous
         )
+        self.window = window
         self.parts: dict[int, Any] = {}
-        self.copies: list[tuple[int, Any, Any]] = []
+        self.sides: list[tuple[int, Any, Any]] = []  # of the other axes of space
         if self.own:
+            self.lines = lengths[0]
             return
-        for rest, count in rows.items():
-            part = xp.zeros((self.each, channels, len(places), count, *inner), dtype)
-            self.parts[rest] = part
-            into, of = steps(rest - pads[0][0], stride[0], x.shape[2], count)
-            for i, place in enumerate(places):
-                sides = [
-                    steps(k * dilation[a] - pads[a][0], stride[a], x.shape[2 + a], lengths[a])
-                    for a, k in enumerate(place, 1)
-                ]
-                target = (slice(None), i, into, *[one[0] for one in sides])
-                source = (slice(None), of, *[one[1] for one in sides])
-                self.copies.append((rest, target, source))
+        for rest, shift in longest.items():
+            shape = (self.each, channels, len(places), shift + self.lines, *inner)
+            self.parts[rest] = xp.zeros(shape, dtype)
+        for i, place in enumerate(places):
+            sides = [
+                steps(k * dilation[a] - pads[a][0], stride[a], x.shape[2 + a], lengths[a])
+                for a, k in enumerate(place, 1)
+            ]
+            self.sides.append((i, [one[0] for one in sides], [one[1] for one in sides]))
 
-    def fill(self, first: int, count: int) -> list[Callable[[], object]]:
-        """Return the calls that fill the slices of `count` images."""
-        xp, images = self.xp, self.x[first : first + count]
-        return [
-            partial(
-                xp.copyto,
-                self.parts[rest][(slice(count), *target)],
-                images[(slice(None), *source)],
-                "same_kind",
-            )
-            for rest, target, source in self.copies
-        ]
+    def blocks(self) -> Iterator[Block]:
+        """Yield what is computed at a time."""
+        for first in range(0, self.x.shape[0], self.each):
+            count = min(self.each, self.x.shape[0] - first)
+            for line in range(0, self.lengths[0], self.lines):
+                lines = min(self.lines, self.lengths[0] - line)
+                yield Block(first, count, line, lines, lines * prod(self.lengths[1:]))
 
-    def matrices(self, first: int, count: int) -> list[Any]:
+    def fill(self, block: Block) -> list[Callable[[], object]]:
+        """Return the calls that fill the slices of some images."""
+        xp, stride, before = self.xp, self.window.stride[0], self.window.pads[0][0]
+        images = self.x[block.first : block.first + block.count]
+        calls: list[Callable[[], object]] = []
+        for rest, whole in self.parts.items():
+            part, rows = whole[: block.count], whole.shape[3]
+            start = rest + stride * block.line - before
+            into, of = steps(start, stride, images.shape[2], rows)
+            if self.lines < self.lengths[0]:  # rows of padding hold what was there before
+                outside = part[:, :, :, : into.start], part[:, :, :, into.stop :]
+                calls += [partial(empty.fill, 0) for empty in outside if empty.size]
+            for i, targets, sources in self.sides:
+                target = part[(slice(None), slice(None), i, into, *targets)]
+                source = images[(slice(None), slice(None), of, *sources)]
+                calls.append(partial(xp.copyto, target, source, "same_kind"))
+        return calls
+
+    def matrices(self, block: Block) -> list[Any]:
         """Return the matrix of each image and group, (count, groups, rows, results), for each place."""
-        results = prod(self.lengths)
+        first, count, _, _, results = block
         if self.own:
             return [self.x[first : first + count].reshape(count, self.groups, self.rows, results)]
         return [

@@ -75,7 +75,6 @@ def convolve(
     if not out.size:
         return []
     dtype = _wide(x.dtype, w.dtype)
-    images, results = x.shape[0], prod(out.shape[2:])
     each_out = w.shape[0] // groups
     columns = Columns(xp, x, window, out.shape[2:], groups, dtype, prod(out.shape[1:]))
     rows = window.kernel[0]
@@ -83,21 +82,22 @@ def convolve(
     calls: list[Call] = [partial(xp.copyto, kernels, xp.moveaxis(w, 2, 0), "same_kind")]
     factors = kernels.reshape(rows, groups, each_out, columns.rows)
     here = out.flags.c_contiguous and out.dtype == dtype
-    shape = (columns.each, groups, each_out, results)
+    shape = (columns.each, groups, each_out, columns.lines * prod(out.shape[3:]))
     total: Any = None if here else xp.empty(shape, dtype)
     part: Any = xp.empty(shape, dtype) if rows > 1 else None
     added = None if bias is None else bias.reshape(-1, *[1] * (out.ndim - 2))
-    for first in range(0, images, columns.each):
-        count = min(columns.each, images - first)
-        calls += columns.fill(first, count)
-        target = out[first : first + count]
-        sums = target.reshape(count, *shape[1:]) if here else total[:count]
-        for k, matrix in enumerate(columns.matrices(first, count)):
+    for block in columns.blocks():
+        count, results = block.count, block.results
+        calls += columns.fill(block)
+        target = block.of(out)
+        sums = target.reshape(count, *shape[1:3], results) if here else total[:count, ..., :results]
+        for k, matrix in enumerate(columns.matrices(block)):
             if k == 0:
                 calls.append(partial(xp.matmul, factors[0], matrix, sums))
             else:
-                calls.append(partial(xp.matmul, factors[k], matrix, part[:count]))
-                calls.append(partial(xp.add, sums, part[:count], sums))
+                more = part[:count, ..., :results]
+                calls.append(partial(xp.matmul, factors[k], matrix, more))
+                calls.append(partial(xp.add, sums, more, sums))
         lying = sums.reshape(target.shape)
         if added is not None:
             calls.append(partial(xp.add, lying, added, target, casting="same_kind"))
@@ -169,40 +169,41 @@ def correlate(xp: Any, x: Any, g: Any, out: Any, window: Window, groups: int) ->
     if not (x.size and g.size):
         return [partial(out.fill, 0)]
     dtype = _wide(x.dtype, g.dtype)
-    images, results = x.shape[0], prod(g.shape[2:])
     each_out = out.shape[0] // groups
     columns = Columns(xp, x, window, g.shape[2:], groups, dtype, prod(g.shape[1:]))
     rows, each = window.kernel[0], columns.each
     shape = (groups, each_out, columns.rows)
-    chunks = -(-images // each)
+    blocks = list(columns.blocks())
+    chunks, most = len(blocks), blocks[0].results
     # So many short sums, added one by one, would lose digits of float32.
     total = xp.empty((rows, *shape), WIDER.get(dtype.char, dtype) if chunks > ALONE else dtype)
     part = xp.empty(shape, dtype) if chunks > 1 else None
-    flat = results * LARGE < each_out * columns.rows
+    flat = most * LARGE < each_out * columns.rows
     if flat:  # one product over the results of all images
-        left = xp.empty((groups, each_out, each * results), dtype)
-        right = xp.empty((groups, each * results, columns.rows), dtype)
+        left = xp.empty((groups, each_out, each * most), dtype)
+        right = xp.empty((groups, each * most, columns.rows), dtype)
     else:
         products = xp.empty((each, *shape), dtype)
     calls: list[Call] = []
     wide = None
     if not flat and (g.dtype != dtype or not g.flags.c_contiguous):
-        wide = xp.empty((each, *g.shape[1:]), dtype)
-    for first in range(0, images, each):
-        count = min(each, images - first)
-        calls += columns.fill(first, count)
-        given = g[first : first + count]
+        wide = xp.empty((each, g.shape[1], columns.lines, *g.shape[3:]), dtype)
+    for at, block in enumerate(blocks):
+        count, results = block.count, block.results
+        calls += columns.fill(block)
+        given = block.of(g)
         if wide is not None:
-            calls.append(partial(xp.copyto, wide[:count], given, "same_kind"))
-            given = wide[:count]
+            copy = wide[:count, :, : block.lines]
+            calls.append(partial(xp.copyto, copy, given, "same_kind"))
+            given = copy
         if flat:
             a, b = left[..., : count * results], right[:, : count * results]
-            lying = a.reshape(groups, each_out, count, *g.shape[2:])
-            split = given.reshape(count, groups, each_out, *g.shape[2:])
+            lying = a.reshape(groups, each_out, count, *given.shape[2:])
+            split = given.reshape(count, groups, each_out, *given.shape[2:])
             calls.append(partial(xp.copyto, lying, xp.moveaxis(split, 0, 2), "same_kind"))
         else:
             given = given.reshape(count, groups, each_out, results)
-        for k, matrix in enumerate(columns.matrices(first, count)):
+        for k, matrix in enumerate(columns.matrices(block)):
             target = total[k] if part is None else part
             turned = matrix.swapaxes(-1, -2)
             if flat:
@@ -216,7 +217,7 @@ def correlate(xp: Any, x: Any, g: Any, out: Any, window: Window, groups: int) ->
                 calls.append(partial(_add_up, xp, products[:count], target))
             if part is not None:
                 call = partial(xp.add, total[k], part, total[k])
-                calls.append(call if first else partial(xp.copyto, total[k], part))
+                calls.append(call if at else partial(xp.copyto, total[k], part))
     lying = total.reshape(rows, *out.shape[:2], *out.shape[3:])
     calls.append(partial(xp.copyto, out, xp.moveaxis(lying, 0, 2), "same_kind"))
     return calls
