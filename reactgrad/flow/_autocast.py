@@ -22,38 +22,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 # not here take their operands as they come. The list is that of ``torch.autocast("cpu")``; composed functions
 # follow the ops that they are made of.
 LOWER, FULL = "lower", "float32"
+_PRODUCTS: Final = """
+    matmul linear einsum conv conv_bias conv_transpose rnn_states lstm_states
+"""
+_PRECISE: Final = """
+    prod quantile quantile_along inv det slogdet cholesky solve solve_triangular lstsq pinv matrix_rank qr svd
+    svdvals eig eigvals eigh eigvalsh expm fft ifft rfft irfft binary_cross_entropy grid_sample
+"""
+# On GPUs, where half floats are stored, also what loses digits or range in them, as ``torch.autocast("cuda")``.
+_PRECISE_IN_HALF: Final = """
+    softmax log_softmax logsumexp exp expm1 exp2 log log1p log2 log10 power square reciprocal rsqrt arccos arcsin cosh sinh
+    tan erfinv softplus sum cumsum cumprod norm standardize vdot
+"""
 POLICY: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("matmul", "linear", "einsum", "conv", "conv_bias", "conv_transpose"), LOWER),
-    **dict.fromkeys(
-        (
-            *(
-                "prod",
-                "trace",
-                "inv",
-                "det",
-                "slogdet",
-                "cholesky",
-                "solve",
-                "solve_triangular",
-                "lstsq",
-            ),
-            *(
-                "pinv",
-                "matrix_rank",
-                "qr",
-                "svd",
-                "svdvals",
-                "eig",
-                "eigvals",
-                "eigh",
-                "eigvalsh",
-                "expm",
-            ),
-            *("fft", "ifft", "rfft", "irfft", "binary_cross_entropy", "cross_entropy"),
-        ),
-        FULL,
-    ),
+    **dict.fromkeys(_PRODUCTS.split(), LOWER),
+    **dict.fromkeys(_PRECISE.split(), FULL),
 }
+_ON_GPUS: Final = frozenset(_PRECISE_IN_HALF.split())
+_HOST: Final = ("", "cpu")
 _SHORT: Final = ("bfloat16", "float16")
 
 
@@ -75,13 +61,19 @@ class Cast:
 
     def operands(self, graph: Any, op: Any, operands: Sequence[Any], attrs: Any) -> Sequence[Any]:
         """Return the operands in the precision in which an op takes them."""
-        policy = POLICY.get(op.name)
-        if (
-            policy is None or graph._programs.building is not None
-        ):  # gradients are those of what was built
+        if graph._programs.building is not None:  # gradients are those of what was built
             return operands
+        name = op.name
+        policy = POLICY.get(name)
+        if policy is None:
+            on_gpu = name in _ON_GPUS and any(
+                _float_of(graph, one)[1] not in _HOST for one in operands
+            )
+            if not on_gpu:
+                return operands
+            policy = FULL
         cast = self._lower if policy is LOWER else _full
-        if op.name == "einsum" and not _sums(*attrs):  # an outer product: nothing is added up
+        if name == "einsum" and not _sums(attrs[0]):  # an outer product: nothing is added up
             return operands
         return [cast(graph, one) for one in operands]
 
@@ -107,7 +99,7 @@ class Cast:
         return found
 
 
-def _sums(subscripts: str, conjugated: bool = False) -> bool:
+def _sums(subscripts: str) -> bool:
     inputs, _, output = subscripts.partition("->")
     return any(one.isalpha() and one not in output for one in inputs)
 

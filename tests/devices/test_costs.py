@@ -278,3 +278,13 @@ def test_autocast_on_a_device(counts: Counts, dtype: str) -> None:
         counts.clear()
     for one, other in zip(*values, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-3 if dtype == "float16" else 1e-6)
+
+
+def test_on_a_gpu_half_floats_of_products_are_widened_where_digits_count() -> None:
+    g = rg.Graph(device="fake:0")
+    x = g.input(np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4))
+    with rg.autocast("float16"):
+        y = x @ x.T
+        assert (y.dtype, (y + y).dtype) == (np.float16, np.float16)
+        assert {one.dtype.name for one in (rg.softmax(y), y.sum(), rg.exp(y), y**2)} == {"float32"}
+    assert rg.exp(y).dtype == np.float16
