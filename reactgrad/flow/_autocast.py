@@ -31,8 +31,8 @@ _PRECISE: Final = """
 """
 # On GPUs, where half floats are stored, also what loses digits or range in them, as ``torch.autocast("cuda")``.
 _PRECISE_IN_HALF: Final = """
-    softmax log_softmax logsumexp exp expm1 exp2 log log1p log2 log10 power square reciprocal rsqrt arccos arcsin cosh sinh
-    tan erfinv softplus sum cumsum cumprod norm standardize vdot
+    softmax log_softmax logsumexp exp expm1 exp2 log log1p log2 log10 power square reciprocal rsqrt arccos arcsin
+    cosh sinh tan erfinv softplus sum cumsum cumprod norm standardize vdot
 """
 POLICY: Final[Mapping[str, str]] = {
     **dict.fromkeys(_PRODUCTS.split(), LOWER),
