@@ -18,9 +18,9 @@ from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._views import copied, refilled
 
-# NumPy starts a loop for each innermost row: rows of so many elements are worth it. So few copies of single
-# elements are as many copies of the whole.
-LONG, FEW_COPIES = 16, 4
+# NumPy's copy starts a loop for each innermost row: rows of so many elements are worth it, or so many copies of
+# single ones.
+LONG, OFTEN = 64, 8
 
 
 def register(xp: Any, kind: str) -> None:
@@ -56,11 +56,11 @@ def register(xp: Any, kind: str) -> None:
         at = axis % x.ndim + 1
         often = out.reshape((*x.shape[:at], repeats, *x.shape[at:]))
         inner = prod(x.shape[at:])
-        if xp is not np or inner >= LONG or (inner == 1 and repeats >= LONG):
+        if xp is not np or inner >= LONG or (inner == 1 and repeats >= OFTEN):
             return partial(xp.copyto, often, xp.expand_dims(x, at))
-        if inner == 1 and repeats <= FEW_COPIES:
+        if inner == 1 and repeats == 2:
             each = [often[(*[slice(None)] * at, i)] for i in range(repeats)]
-            return InTurn(*[partial(np.copyto, one, x.reshape(one.shape)) for one in each])
+            return InTurn(*[partial(np.copyto, one, x) for one in each])
         numbers = np.repeat(np.arange(x.shape[at - 1]), repeats)
         return partial(np.take, x, numbers, at - 1, out, "wrap")
 
