@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -310,7 +309,7 @@ def histogramdd(
     return counts, tuple(edges)
 
 
-def _for_each(word: str, given: Sequence[Any], width: int) -> list[Any]:
+def _for_each(word: str, given: Any, width: int) -> list[Any]:
     if len(given) != width:
         raise ShapeError(f"histogramdd: {len(given)} {word} for {width} axes; give one for each.")
     return list(given)
@@ -357,7 +356,7 @@ def histogram2d(
            [0., 2.]])
     """
     points = stack([node(x, y, bins, weights), node(y, x, bins, weights)], 1)
-    if isinstance(bins, Handle) and bins.ndim == 1:
+    if isinstance(bins, Handle) and node(bins).ndim == 1:
         bins = [bins, bins]
     elif isinstance(bins, list | tuple | np.ndarray) and len(bins) not in (1, 2):
         bins = [bins, bins]  # edges along both axes
