@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, SetError
+from reactgrad.backend import device_of
 from reactgrad.change._set import set_many
 from reactgrad.core._handles import tidy
 from reactgrad.core._held import announce
@@ -101,9 +102,16 @@ def mutate(var: Any, /) -> Iterator[Any]:
 def _redraw(key: Any) -> None:
     """Let the draw with this key draw other numbers: the next ones of its node."""
     graph, slot = key._graph, key._slot
-    words = np.array(graph._host.data[slot])
+    words = _words(graph, slot)
     words[3] += np.uint64(1)
     set_many(graph, [(slot, words)])
+
+
+def _words(graph: Core, slot: int) -> Any:
+    """Return a copy of a key, which lies on the device of its draws."""
+    found = graph._host.specs[slot]
+    assert found is not None  # a key is an array
+    return device_of(found.device).to_numpy(graph._host.data[slot])
 
 
 def reseed(graph: Core, /, seed: int) -> None:
@@ -147,7 +155,8 @@ def reseed(graph: Core, /, seed: int) -> None:
         keys = [slot for slot, op in enumerate(host.ops) if op is KEY and slot not in host.removed]
         graph._scheduler.notes.note(OF_SEED, graph.seed)
         set_many(
-            graph, [(slot, np.array([*words, host.data[slot][2], 0], np.uint64)) for slot in keys]
+            graph,
+            [(slot, np.array([*words, _words(graph, slot)[2], 0], np.uint64)) for slot in keys],
         )
         graph.seed = int(seed)
 

@@ -19,10 +19,10 @@ from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops import astype
 from reactgrad.ops._chain import times
-from reactgrad.ops._shapes import broadcast
+from reactgrad.ops._shapes import broadcast, common_device
 from reactgrad.scheduler import told
 
-add_kernels(_random.register)
+add_kernels(_random.register, _random.register_standard)
 
 Shape = tuple[int, ...] | None
 
@@ -105,7 +105,16 @@ def _infer_draw(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         shape = found
     else:
         fits(attrs[0], shape, found)
-    return spec(shape, dtype)
+    return spec(shape, dtype, _device(specs))
+
+
+def _device(specs: tuple[Spec, ...]) -> str:
+    """Return the device of a draw: that of its operands, or else that of its key."""
+    return (
+        common_device("a draw", specs[1:])
+        if any(s.weak is None for s in specs[1:])
+        else specs[0].device
+    )
 
 
 # Attributes: the method of a generator, shape, dtype, lane. Where the shape is not known yet it is that of a
@@ -120,10 +129,11 @@ def _infer_method(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         at = core - 1 if core > 0 else core
         inner = operands[at].shape[-1:]
         operands = [
-            spec(one.shape[:-1], one.dtype) if one is operands[at] else one for one in operands
+            spec(one.shape[:-1], one.dtype, one.device) if one is operands[at] else one
+            for one in operands
         ]
     outer = _infer_draw((specs[0], *operands), attrs).shape
-    return spec((*outer, *inner), np.dtype(attrs[2]))
+    return spec((*outer, *inner), np.dtype(attrs[2]), _device(specs))
 
 
 # Attributes: the method, shape, dtype, the operand with categories (1: the first, -1: the last, 0: none), options
@@ -142,20 +152,21 @@ GAMMA = Op(
 # Has no rule: the derivative of the quadrature by which it is computed is not written.
 GAMMA_SLOPE = Op(
     "gamma_slope",
-    lambda specs, attrs: spec(broadcast("gamma_slope", specs), specs[0].dtype),
+    lambda specs, attrs: spec(broadcast("gamma_slope", specs), specs[0].dtype, specs[0].device),
     elementwise=True,
 )
 
 
 def _infer_permutation(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec((specs[1].shape[0] if len(specs) > 1 else attrs[0],), np.dtype(np.int64))
+    length = specs[1].shape[0] if len(specs) > 1 else attrs[0]
+    return spec((length,), np.dtype(np.int64), _device(specs))
 
 
 PERMUTATION = Op("permutation_draw", _infer_permutation, key=0)
 
 
 def _infer_choice(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec(attrs[1], np.dtype(np.int64))
+    return spec(attrs[1], np.dtype(np.int64), _device(specs))
 
 
 # Numbers below the first attribute; the second operand, if there is one, holds their probabilities.

@@ -7,13 +7,13 @@ every device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._device import device_of_kind
-from reactgrad.backend._registry import Binder, register_binder, register_kernel
+from reactgrad.backend._device import holder
+from reactgrad.backend._registry import register_binder, register_kernel
 
 Call = Callable[[], object]
 
@@ -21,14 +21,27 @@ Call = Callable[[], object]
 STANDARD: Final = ("standard_normal", "standard_exponential", "random")
 
 
+def _on_host(array: Any) -> Any:
+    """Return an array of any device as one of NumPy, and a number as it is."""
+    held = None if isinstance(array, np.ndarray) else holder(array)
+    return array if held is None else held.to_numpy(array)
+
+
+def _assign(out: Any, value: Any) -> None:
+    """Copy an array of the host into a result on any device."""
+    held = holder(out)
+    assert held is not None  # a result is an array
+    held.assign(out, value)
+
+
 def stream(key: Any, lane: int = 0) -> np.random.Generator:
     """Return a generator at the beginning of the stream of a key; each lane is a stream of its own."""
-    first, second, number, count = key.tolist()
+    first, second, number, count = _on_host(key).tolist()
     place = [0, lane, count, number]
     return np.random.Generator(np.random.Philox(key=[first, second], counter=place))
 
 
-def _bind_standard(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+def _bind_standard(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     method, lane = attrs[0], attrs[-1]
     key = inputs[0]
     if type(out) is np.ndarray and out.flags.c_contiguous and out.dtype.char in "fd":
@@ -37,76 +50,72 @@ def _bind_standard(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind
             getattr(stream(key, lane), method)(None, out.dtype, out=out)
 
         return draw
-    wide = np.float64 if out.dtype.itemsize == 8 else np.float32
-    assign = device_of_kind(kind).assign
+    # By name, since dtypes of other libraries have no size.
+    wide = np.float64 if str(out.dtype).endswith("float64") else np.float32
 
     def draw_apart() -> None:
-        assign(out, getattr(stream(key, lane), method)(out.shape, wide))
+        _assign(out, getattr(stream(key, lane), method)(out.shape, wide))
 
     return draw_apart
 
 
-def _bind_method(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+def _bind_method(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     method, core, options = attrs[0], attrs[3], dict(attrs[4])
     key, *operands = inputs
     size = tuple(out.shape[:-1] if core else out.shape)
-    device = device_of_kind(kind)
 
     def draw() -> None:
-        found = [device.to_numpy(one) if device.owns(one) else one for one in operands]
+        found = [_on_host(one) for one in operands]
         drawn = getattr(stream(key, attrs[-1]), method)(*found, size=size, **options)
-        device.assign(out, np.asarray(drawn).astype(str(out.dtype).rpartition(".")[2], copy=False))
+        _assign(out, np.asarray(drawn).astype(str(out.dtype).rpartition(".")[2], copy=False))
 
     return draw
 
 
-def _bind_choice(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+def _bind_choice(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     length, size, replace = attrs
     key, *weights = inputs
-    device = device_of_kind(kind)
 
     def draw() -> None:
-        p = device.to_numpy(weights[0]) if weights else None
-        device.assign(out, np.asarray(stream(key).choice(length, size, replace, p)))
+        p = _on_host(weights[0]) if weights else None
+        _assign(out, np.asarray(stream(key).choice(length, size, replace, p)))
 
     return draw
 
 
-def _bind_permutation(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
-    assign = device_of_kind(kind).assign
-    return lambda: assign(out, stream(inputs[0]).permutation(out.shape[0]))
+def _bind_permutation(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+    return lambda: _assign(out, stream(inputs[0]).permutation(out.shape[0]))
 
 
-def _bind_slope(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
-    device = device_of_kind(kind)
+def _bind_slope(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
 
     def slope() -> None:
-        x, alpha = (np.asarray(device.to_numpy(one), np.float64) for one in inputs)
-        device.assign(out, gamma_slope(*np.broadcast_arrays(x, alpha)))
+        x, alpha = (np.asarray(_on_host(one), np.float64) for one in inputs)
+        _assign(out, gamma_slope(*np.broadcast_arrays(x, alpha)))
 
     return slope
 
 
 def register(xp: Any, kind: str) -> None:
     """Register the kernels of draws."""
-
-    def of(binder: Callable[..., Call]) -> Binder:
-        return partial(_for_kind, binder, kind)
-
-    register_binder("standard_draw", kind, of(_bind_standard))
-    register_binder("standard_draw_like", kind, of(_bind_standard))
-    register_binder("method_draw", kind, of(_bind_method))
-    register_binder("gamma_draw", kind, of(_bind_method))
-    register_binder("gamma_slope", kind, of(_bind_slope))
-    register_binder("choice_draw", kind, of(_bind_choice))
-    register_binder("permutation_draw", kind, of(_bind_permutation))
+    _register_draws(kind)
     register_kernel("draw", kind, lambda x, key, out, name: xp.copyto(out, x))
 
 
-def _for_kind(
-    binder: Callable[..., Call], kind: str, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
-) -> Call:
-    return binder(inputs, out, attrs, kind)
+def register_standard(device: Any) -> None:
+    """Register them for a device of the array API standard."""
+    _register_draws(device.kind)
+    register_kernel("draw", device.kind, lambda x, key, out, name: device.assign(out, x))
+
+
+def _register_draws(kind: str) -> None:
+    register_binder("standard_draw", kind, _bind_standard)
+    register_binder("standard_draw_like", kind, _bind_standard)
+    register_binder("method_draw", kind, _bind_method)
+    register_binder("gamma_draw", kind, _bind_method)
+    register_binder("gamma_slope", kind, _bind_slope)
+    register_binder("choice_draw", kind, _bind_choice)
+    register_binder("permutation_draw", kind, _bind_permutation)
 
 
 # --- how a draw of the gamma distribution moves with its parameter -----------------------------
