@@ -43,8 +43,23 @@ def lengths_of(name: str, s: Any) -> Lengths:
     """
     if s is None:
         return None
-    found = tuple([_length(name, n) for n in s])
+    found = tuple([_length(name, n) for n in listed(name, "s", s)])
     return None if all(n is None for n in found) else found
+
+
+def listed(name: str, argument: str, numbers: Any) -> Any:
+    """Return the numbers of an argument.
+
+    Raises
+    ------
+    DTypeError
+        If it is one number.
+    """
+    if not hasattr(numbers, "__iter__"):
+        raise DTypeError(
+            f"fft.{name}({argument}={numbers!r:.40}): it is a tuple, with a number for each axis."
+        )
+    return numbers
 
 
 def _length(name: str, n: Any) -> int | None:
@@ -70,7 +85,7 @@ def axes_of(name: str, axes: Any, s: Any) -> Axes:
     """
     if axes is None:
         return None if s is None else tuple(range(-len(s), 0))
-    found = tuple([integer(name, axis) for axis in axes])
+    found = tuple([integer(name, axis) for axis in listed(name, "axes", axes)])
     if s is not None and len(s) != len(found):
         raise ShapeError(
             f"fft.{name}: {len(s)} lengths in s, and {len(found)} axes; each axis has a length."

@@ -16,8 +16,7 @@ def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     dtype: np.dtype[Any] = attrs[0]
     if specs[0].dtype.kind == "c" and dtype.kind != "c":
         raise DTypeError(
-            f"astype would drop the imaginary part of {specs[0]!r}; take np.real through rg.lift "
-            "if that is meant."
+            f"astype would drop the imaginary part of {specs[0]!r}; write rg.real(x) if that is meant."
         )
     return spec(specs[0].shape, dtype, specs[0].device)
 

@@ -6,7 +6,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
@@ -93,16 +93,6 @@ SOFTMAX = Op(
 )
 
 
-def _infer_log(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    found = rowwise("log_softmax")(specs, attrs)
-    axes = normal_axes("log_softmax", attrs[0], len(found.shape))
-    if 0 in [found.shape[axis] for axis in axes]:
-        raise ShapeError(
-            f"log_softmax of {specs[0]!r} along axis {attrs[0]}: a row needs at least one element."
-        )
-    return found
-
-
 LOG_SOFTMAX_GRAD = Op(
     "log_softmax_grad",
     alike("log_softmax_grad"),
@@ -115,7 +105,7 @@ LOG_SOFTMAX_GRAD = Op(
 
 LOG_SOFTMAX = Op(
     "log_softmax",
-    _infer_log,
+    rowwise("log_softmax"),
     (lambda g, ans, x, axis: apply(LOG_SOFTMAX_GRAD, (g, ans), (axis,)),),
     (lambda t, ans, x, axis: centred(t, exp(ans), axis),),
 )
@@ -175,8 +165,6 @@ def log_softmax(x: Any, /, axis: Axis = -1, **unknown: Never) -> Any:
 
     Raises
     ------
-    ShapeError
-        If a row has no elements.
     AxisError
         If `x` has no such axis.
     DTypeError

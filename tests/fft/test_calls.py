@@ -76,6 +76,8 @@ def test_refusals() -> None:
         rg.fft.fft(x, axis=3)
     with pytest.raises(rg.ShapeError, match="2 lengths in s, and 1 axes"):
         rg.fft.fftn(x, (2, 3), (0,))
+    with pytest.raises(rg.DTypeError, match=r"fft\.fftn\(axes=1\): it is a tuple"):
+        rg.fft.fftn(x, axes=1)
     with pytest.raises(rg.DTypeError, match="no length or axis"):
         rg.fft.fft(x, 2.5)
     with pytest.raises(rg.ShapeError, match="no points"):

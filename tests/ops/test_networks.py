@@ -165,6 +165,12 @@ def test_softmax_of_large_and_infinite_numbers(
         np.testing.assert_allclose(rg.softmax(x).value[1], 1 / 3, rtol=np.finfo(dtype).eps * 2)
 
 
+def test_rows_without_elements_have_no_results_and_no_gradients() -> None:
+    x = rg.Graph().input(np.zeros((5, 0)))
+    for f in (rg.softmax, rg.log_softmax):
+        assert f(x).value.shape == rg.grad(f(x).sum(), x).value.shape == (5, 0)
+
+
 def test_log_softmax_keeps_digits_where_softmax_has_none() -> None:
     with rg.Graph():
         x = np.array([[1000.0, 0.0, 1000.0 - 40.0]])

@@ -75,6 +75,14 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Any, Any]:
     return one, other
 
 
+def _reaches(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
+    """Return whether a shape broadcasts to the other one, as far as they are known."""
+    last = other[len(other) - len(one) :]
+    return len(one) <= len(other) and all(
+        m in (1, None, n) or n is None for m, n in zip(one, last, strict=True)
+    )
+
+
 def _weighted(costs: Any, weight: Any) -> Any:
     return costs if weight is None else costs * weight
 
@@ -410,6 +418,9 @@ def cosine_similarity(x1: Any, x2: Any, /, axis: int = 1, eps: float = 1e-8) -> 
     array([0.707107])
     """
     one, other = _node(x1, x2), _node(x2, x1)
+    long = one.shape[axis:][:1]
+    if one.ndim != other.ndim or long != other.shape[axis:][:1] or None in long:
+        one, other = ops.broadcast_arrays(one, other)
     return sum(_direction(one, axis, eps) * _direction(other, axis, eps), axis)
 
 
@@ -492,7 +503,9 @@ def margin_ranking_loss(
 def hinge_embedding_loss(
     input: Any, target: Any, /, *, margin: float = 1.0, reduction: str = "mean"
 ) -> Any:
-    """Return the mean of the input where the target is 1, else of ``max(0, margin - input)``.
+    """Return the mean of the input where the target is 1, and of ``max(0, margin - input)`` where it is -1.
+
+    Other targets count both, as in PyTorch.
 
     Examples
     --------
@@ -503,7 +516,9 @@ def hinge_embedding_loss(
     array([2.  , 0.75])
     """
     x, t = _pair("hinge_embedding_loss", input, target)
-    return reduced("hinge_embedding_loss", where(ops.equal(t, 1), x, relu(margin - x)), reduction)
+    apart = relu(margin - x)
+    costs = where(ops.equal(t, 1), x, where(ops.equal(t, -1), apart, x + apart))
+    return reduced("hinge_embedding_loss", costs, reduction)
 
 
 def soft_margin_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> Any:
@@ -595,7 +610,8 @@ def gaussian_nll_loss(
 ) -> Any:
     """Return the mean cost of values with a normal distribution around `input`, of variance `var`.
 
-    The variance counts as at least `eps`; gradients reach it as if it did not.
+    The variance counts as at least `eps`; gradients reach it as if it did not. The target may have axes of length 1,
+    or fewer axes, where the input has more.
 
     Examples
     --------
@@ -605,7 +621,9 @@ def gaussian_nll_loss(
     >>> y.value
     np.float64(2.0)
     """
-    x, t = _pair("gaussian_nll_loss", input, target)
+    x, t = _node(input, target, var), _node(target, input, var)
+    if not _reaches(t.shape, x.shape):
+        x, t = _pair("gaussian_nll_loss", x, t)
     variance = _node(var, x)
     if variance.ndim < x.ndim:
         variance = ops.expand_dims(variance, -1)

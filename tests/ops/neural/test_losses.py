@@ -130,6 +130,28 @@ CASES = [
         **FEW,
     ),
     Case(
+        "cosine similarity along an axis that broadcasts",
+        lambda x, y: rg.cosine_similarity(x, y, axis=-2),
+        lambda x, y: (
+            (x * y).sum(-2)
+            / (
+                np.linalg.norm(np.broadcast_to(x, (2, 2, 3)), axis=-2)
+                * np.linalg.norm(np.broadcast_to(y, (2, 2, 3)), axis=-2)
+            )
+        ),
+        [(1, 2, 3), (2, 1, 3)],
+        dtypes="d",
+        unknown=False,
+    ),
+    Case(
+        "gaussian with one target a row",
+        lambda x, t: rg.gaussian_nll_loss(x, t, np.full(3, 2.0)),
+        lambda x, t: 0.5 * (np.log(2.0) + (x - t) ** 2 / 2.0).mean(),
+        [(3, 5), (3, 1)],
+        dtypes="d",
+        unknown=False,
+    ),
+    Case(
         "normalize",
         rg.normalize,
         lambda x: x / np.linalg.norm(x, axis=1, keepdims=True),
@@ -167,6 +189,13 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=of_case)
 def test_laws(case: Case, law: Law) -> None:
     law(case)
+
+
+def test_a_target_that_is_neither_1_nor_minus_1_counts_both_costs_of_hinge_embedding() -> None:
+    loss = rg.hinge_embedding_loss(
+        rg.Graph().input([0.25, 2.0, -1.0]), [0.5, 1.0, -1.0], reduction="none"
+    )
+    assert loss.tolist() == [1.0, 2.0, 2.0]
 
 
 def test_kinks_are_pytorchs() -> None:
