@@ -120,7 +120,7 @@ class _Winners:
         size = prod(self.space) * x.dtype.itemsize
         self.each = max(1, min(self.planes, MOST_BYTES // max(size, 1)))
         shape = (self.each, *self.pooled)
-        self.seen, self.won = xp.empty(shape, bool), xp.empty(shape, bool)
+        self.unseen, self.less = xp.empty(shape, bool), xp.empty(shape, bool)
         self.which = xp.empty(shape, np.min_scalar_type(len(taps)))
         self.places = xp.empty(shape, np.intp)
         # A place is the sum of what depends on the window, and what depends on the tap.
@@ -151,19 +151,18 @@ class _Winners:
 
     def _find(self, x: Any, y: Any) -> Any:
         xp, count = self.xp, len(x)
-        seen, won, which = self.seen[:count], self.won[:count], self.which[:count]
-        seen.fill(False)
+        unseen, less, which = self.unseen[:count], self.less[:count], self.which[:count]
+        unseen.fill(True)
         which.fill(0)
         # The number of a window's winner is the number of places that come before it.
         for outs, ins in zip(self.outs[:-1], self.ins[:-1], strict=True):
             if _sliced(outs):
-                part, known = won[outs], seen[outs]
-                xp.equal(x[ins], y[outs], part)
-                xp.logical_or(known, part, known)
+                part, known = less[outs], unseen[outs]
+                xp.not_equal(x[ins], y[outs], part)
+                xp.logical_and(known, part, known)
             else:
-                seen[outs] |= x[ins] == y[outs]
-            xp.logical_not(seen, won)
-            xp.add(which, won.view(which.dtype) if which.dtype.itemsize == 1 else won, which)
+                unseen[outs] &= x[ins] != y[outs]
+            xp.add(which, unseen.view(which.dtype) if which.dtype.itemsize == 1 else unseen, which)
         if y.dtype.kind == "f":
             nan = xp.isnan(y)
             if xp is not np or nan.any():  # another device would have to be waited for
