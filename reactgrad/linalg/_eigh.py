@@ -21,6 +21,7 @@ from reactgrad.linalg._matrices import (
     real_part,
     row,
     square_shape,
+    triangle,
 )
 from reactgrad.linalg._parts import Piece, packed_op, part_op
 from reactgrad.nodes._handle import apply
@@ -92,32 +93,47 @@ def vectors_of(packed: Any, a: Any, uplo: str) -> Any:
     return apply(VECTORS, (packed, a), (uplo,))
 
 
-def _spread(v: Any, g: Any) -> Any:
+def _of_read(g: Any, uplo: str) -> Any:
+    """Return the gradient by the elements that are read, given that by all elements of a Hermitian matrix.
+
+    What the other triangle would have counts for its mirror image. The diagonal is read as real.
+    """
+    lower = uplo == "L"
+    return triangle(g, lower, 0.5) + triangle(adjoint(g), lower, 0.5)
+
+
+def _as_read(t: Any, uplo: str) -> Any:
+    """Return the Hermitian tangent of which one triangle is given."""
+    half = triangle(t, uplo == "L", 0.5)
+    return half + adjoint(half)
+
+
+def _spread(v: Any, g: Any, uplo: str) -> Any:
     """Return the gradient by the matrix, given that by its eigenvalues."""
-    return (conjugate(v) * row(g)) @ swap_last(v)
+    return _of_read((conjugate(v) * row(g)) @ swap_last(v), uplo)
 
 
-def _drift(v: Any, t: Any) -> Any:
+def _drift(v: Any, t: Any, uplo: str) -> Any:
     """Return the tangents of eigenvalues."""
-    return real_part(sum(conjugate(v) * (t @ v), -2))
+    return real_part(sum(conjugate(v) * (_as_read(t, uplo) @ v), -2))
 
 
 def _values_rule(g: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
-    return _spread(vectors_of(packed, a, uplo), g)
+    return _spread(vectors_of(packed, a, uplo), g, uplo)
 
 
 def _values_jvp(t: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
-    return _drift(vectors_of(packed, a, uplo), t)
+    return _drift(vectors_of(packed, a, uplo), t, uplo)
 
 
 def _vectors_rule(g: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
     w, back = apply(VALUES, (packed, a), (uplo,)), adjoint(ans)
-    return conjugate(ans @ gap(back @ conjugate(g), w, -1) @ back)
+    return _of_read(conjugate(ans @ gap(back @ conjugate(g), w, -1) @ back), uplo)
 
 
 def _vectors_jvp(t: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
     w = apply(VALUES, (packed, a), (uplo,))
-    return ans @ gap(adjoint(ans) @ t @ ans, w, 1)
+    return ans @ gap(adjoint(ans) @ _as_read(t, uplo) @ ans, w, 1)
 
 
 EIGH = packed_op("eigh", _check, _layout)
@@ -132,11 +148,11 @@ def _infer_values(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _alone_rule(g: Any, ans: Any, a: Any, uplo: str) -> Any:
-    return _spread(vectors_of(apply(EIGH, (a,), (uplo,)), a, uplo), g)
+    return _spread(vectors_of(apply(EIGH, (a,), (uplo,)), a, uplo), g, uplo)
 
 
 def _alone_jvp(t: Any, ans: Any, a: Any, uplo: str) -> Any:
-    return _drift(vectors_of(apply(EIGH, (a,), (uplo,)), a, uplo), t)
+    return _drift(vectors_of(apply(EIGH, (a,), (uplo,)), a, uplo), t, uplo)
 
 
 EIGVALSH = Op("eigvalsh", _infer_values, (_alone_rule,), (_alone_jvp,))
@@ -156,8 +172,8 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     Parameters
     ----------
     a : Var or array_like
-        Shape (..., n, n): Hermitian matrices, of which one triangle is read. Gradients and tangents are those
-        of a function of Hermitian matrices: Hermitian, as the matrix is.
+        Shape (..., n, n): Hermitian matrices, of which one triangle is read. So gradients and tangents are
+        those of that triangle, and the gradient of the other one is 0.
     UPLO : {"L", "U"}
         The triangle that is read.
 

@@ -2,7 +2,7 @@
 
 Each family is a package of this folder. Its functions are called ``rg.name``, and where NumPy has the name,
 ``np.name(...)`` of a Var calls the same function. Where NumPy's signature is another one, the package has an
-adapter in its table ``FOR_NUMPY``, by name. ``reactgrad.linalg`` and ``reactgrad.fft`` are packages of their own.
+adapter in its table ``_FOR_NUMPY``, by name. ``reactgrad.linalg`` and ``reactgrad.fft`` are packages of their own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FAMILIES: Final = {
     ),
 }
 
-# Functions of NumPy alone, by the family whose table ``FOR_NUMPY`` has them.
+# Functions of NumPy alone, by the family whose table ``_FOR_NUMPY`` has them.
 NUMPY_ALONE: Final = {
     "array2string": "inquiry",
     "astype": "inquiry",
@@ -111,7 +111,7 @@ def for_numpy(function: Any) -> Callable[..., Any] | None:
             return None
         place = f"reactgrad.ops.{family}"
     package = import_module(place)
-    return getattr(package, "FOR_NUMPY", {}).get(name) or getattr(package, name, None)
+    return getattr(package, "_FOR_NUMPY", {}).get(name) or getattr(package, name, None)
 
 
 def op_named(name: str) -> Op | None:

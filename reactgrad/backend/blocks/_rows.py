@@ -402,7 +402,7 @@ def _bind_kept(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     y, std = out[: x.size].reshape(x.shape), out[x.size :].reshape(kept)
 
     def calls(*parts: Any) -> list[Call]:
-        return standardize_kept(_Rows(parts[-1], axes), *parts, eps)
+        return standardize_kept(_Rows(parts[-1], axes), parts[0], parts[1], parts[2], eps)
 
     arrays = (x, std, y)
     if _strips.is_large(y):

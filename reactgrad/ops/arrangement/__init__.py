@@ -61,4 +61,4 @@ def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 
 # NumPy's arguments that say how an array lies in memory, or of which class it is, say nothing here.
-FOR_NUMPY = {"copy": _copy}
+_FOR_NUMPY = {"copy": _copy}

@@ -53,7 +53,7 @@ def _full_like(
     return full_like(a, fill_value, dtype, shape=shape, device=device)
 
 
-FOR_NUMPY = {
+_FOR_NUMPY = {
     "empty_like": _without_layout(empty_like),
     "ones_like": _without_layout(ones_like),
     "zeros_like": _without_layout(zeros_like),

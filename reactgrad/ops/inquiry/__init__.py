@@ -7,7 +7,7 @@
 
 from reactgrad.ops.inquiry._axes import apply_along_axis as apply_along_axis
 from reactgrad.ops.inquiry._axes import apply_over_axes as apply_over_axes
-from reactgrad.ops.inquiry._facts import FOR_NUMPY as FOR_NUMPY
+from reactgrad.ops.inquiry._facts import _FOR_NUMPY as _FOR_NUMPY
 from reactgrad.ops.inquiry._facts import common_type as common_type
 from reactgrad.ops.inquiry._facts import min_scalar_type as min_scalar_type
 from reactgrad.ops.inquiry._places import diag_indices_from as diag_indices_from

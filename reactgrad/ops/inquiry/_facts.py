@@ -82,7 +82,7 @@ def _operand(one: Any) -> Any:
 
 _NUMBERS: Final = {bool: False, int: 0, float: 0.0, complex: 0j}
 
-FOR_NUMPY: Final = {
+_FOR_NUMPY: Final = {
     "astype": _astype,
     "can_cast": _can_cast,
     "result_type": _result_type,

@@ -67,6 +67,9 @@ def scaled_dot_product_attention(
     array([[1.002]])
     """
     graph = graph_of((query, key, value, attn_mask))
+    q: Any
+    k: Any
+    v: Any
     q, k, v = (one if isinstance(one, Handle) else graph.const(one) for one in (query, key, value))
     for what, one in (("query", q), ("key", k), ("value", v)):
         if one.ndim < 2:
@@ -109,6 +112,8 @@ def attention_weights(
     array([[0.5, 0.5]])
     """
     graph = graph_of((query, key, attn_mask))
+    q: Any
+    k: Any
     q, k = (one if isinstance(one, Handle) else graph.const(one) for one in (query, key))
     if scale is None:
         if q.shape[-1] is None:
@@ -124,7 +129,9 @@ def attention_weights(
             )
         attn_mask = _causal(graph, q, k)
     if attn_mask is not None:
-        mask = attn_mask if isinstance(attn_mask, Handle) else graph.const(np.asarray(attn_mask))
+        mask: Any = (
+            attn_mask if isinstance(attn_mask, Handle) else graph.const(np.asarray(attn_mask))
+        )
         products = where(mask, products, -math.inf) if mask.dtype.kind == "b" else products + mask
     return softmax(products, -1)
 

@@ -127,7 +127,7 @@ def cross_entropy(
 
 def _along(weight: Any, like: Any, axis: int) -> Any:
     """Return the factors of the classes in a shape that broadcasts with the scores."""
-    node = weight if isinstance(weight, Handle) else like._graph.const(np.asarray(weight))
+    node: Any = weight if isinstance(weight, Handle) else like._graph.const(np.asarray(weight))
     after = like.ndim - 1 - axis % like.ndim
     return node if not after else node.reshape(-1, *(1,) * after)
 

@@ -50,8 +50,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
            [0., 1.]])
     """
     graph = graph_of((input, weight))
-    numbers = input if isinstance(input, Handle) else graph.const(input)
-    table = weight if isinstance(weight, Handle) else graph.const(weight)
+    numbers: Any = input if isinstance(input, Handle) else graph.const(input)
+    table: Any = weight if isinstance(weight, Handle) else graph.const(weight)
     if numbers.dtype.kind not in "iu":
         raise DTypeError(
             f"rg.embedding(input, weight): the input is of {numbers.dtype}; rows are numbered by integers. In the "
@@ -86,7 +86,7 @@ def one_hot(input: Any, num_classes: int) -> Any:
     array([[1, 0, 0],
            [0, 0, 1]])
     """
-    numbers = input if isinstance(input, Handle) else graph_of((input,)).const(input)
+    numbers: Any = input if isinstance(input, Handle) else graph_of((input,)).const(input)
     if numbers.dtype.kind not in "iu":
         raise DTypeError(f"rg.one_hot of {numbers.dtype}: classes are numbered by integers.")
     hits = equal(expand_dims(numbers, -1), np.arange(num_classes))

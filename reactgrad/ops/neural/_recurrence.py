@@ -177,7 +177,7 @@ class Layer:
 
     def __init__(self, name: str, parts: int, gates: int, steps: Steps, count: int) -> None:
         self.name, self.steps, self.count = name, steps, count
-        none = (None,) * count
+        none: tuple[None, ...] = (None,) * count
         self.tape = Op(f"{name}_tape", _infer_tape(parts), none, none)
         grads = 2 if name == "lstm" else 1
         reverse, forward = _step_by_step(grads, self._way_back)

@@ -55,4 +55,4 @@ from reactgrad.ops.ordering._unique import unique_inverse as unique_inverse
 from reactgrad.ops.ordering._unique import unique_values as unique_values
 from reactgrad.ops.ordering._writes import WRITES as _WRITES
 
-FOR_NUMPY = {"argsort": _argsort, **{one.__name__: call for one, call in _WRITES.items()}}
+_FOR_NUMPY = {"argsort": _argsort, **{one.__name__: call for one, call in _WRITES.items()}}
