@@ -124,6 +124,7 @@ def _capture(graph: Core, slots: list[int]) -> State:
         record_count=column(record_count),
         values=_values(graph, slots),
         max_bytes=graph._host.limit,
+        device=graph.device,
         names=pairs(host.name_of),
         scopes=tuple(
             [(number[slot], path) for slot in slots if (path := scope_of(host.sites[slot]))]

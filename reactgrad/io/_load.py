@@ -208,7 +208,8 @@ class _Unpacking:
         tensors: dict[str, np.ndarray[Any, Any]],
         trust: tuple[str, ...],
     ) -> None:
-        manifest = {**{name: [] for name in _LATER}, **manifest}
+        # Only files of graphs on another device than the host name it.
+        manifest = {**{name: [] for name in _LATER}, "device": "cpu", **manifest}
         for name in _FORMER:
             manifest.pop(name, None)
         if set(manifest) != _FIELDS:
@@ -234,6 +235,7 @@ class _Unpacking:
             **columns,
             seed=whole(manifest["seed"], "the seed", 0, 1 << 128),
             next_serial=whole(manifest["next_serial"], "the next serial", 1, MOST_LENGTH),
+            device=text(manifest["device"], "the device of the graph"),
             max_bytes=None
             if manifest["max_bytes"] is None
             else whole(manifest["max_bytes"], "the memory budget", 0, 1 << 128),

@@ -74,7 +74,10 @@ def to_networkx(graph: Core) -> nx.MultiDiGraph:
     names, scopes = dict(state.names), dict(state.scopes)
     labels: list[str] = []
     made = nx.MultiDiGraph(
-        seed=state.seed, next_serial=state.next_serial, max_bytes=state.max_bytes
+        seed=state.seed,
+        next_serial=state.next_serial,
+        max_bytes=state.max_bytes,
+        **({} if state.device == "cpu" else {"device": state.device}),
     )
     at = {what: dict.fromkeys(getattr(state, what), True) for what in _FLAGS}
     at |= {word: dict(getattr(state, what)) for what, word in _TABLES.items()}
@@ -249,6 +252,7 @@ class _Reading:
             seed=graph.get("seed", 0),
             next_serial=graph.get("next_serial", most + 1),
             max_bytes=graph.get("max_bytes"),
+            device=graph.get("device", "cpu"),
             definitions=tuple([row["definition"] for row in rows]),
             specs=tuple([row["spec"] for row in rows]),
             definition=column(range(len(rows))),

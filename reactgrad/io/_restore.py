@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import LoadError, ReactgradError
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
-from reactgrad.backend import device_of, own_copy, storage_shape
+from reactgrad.backend import device_of, own_copy, read_device, storage_shape
 from reactgrad.core._core import C
 from reactgrad.core._definition import link_branches
 from reactgrad.core._handles import handle
@@ -83,6 +83,16 @@ class _Restoring:
         self.mark(order)
         self.graph._scheduler.renew()
         self.graph.max_bytes = state.max_bytes
+        if state.device != "cpu":
+            self.graph.device = self.device(state.device)
+
+    @staticmethod
+    def device(name: str) -> str:
+        """Return the device of the graph, after a check that it is there."""
+        try:
+            return read_device("the graph", name)
+        except ReactgradError as error:
+            raise LoadError(str(error)) from error
 
     def wrong(self, node: int, says: str) -> LoadError:
         return LoadError(f"node {self.state.label(node)!r} {says}")

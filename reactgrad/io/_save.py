@@ -84,6 +84,7 @@ class _Packing:
             "seed": state.seed,
             "next_serial": state.next_serial,
             "max_bytes": state.max_bytes,
+            **({} if state.device == "cpu" else {"device": state.device}),
             "definitions": definitions,
             "specs": [self.tried(writer.spec, found, "a value") for found in state.specs],
             "forms": list(self.forms),

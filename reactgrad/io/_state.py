@@ -63,8 +63,9 @@ class State:
 
     Attributes
     ----------
-    seed, next_serial, max_bytes
-        The graph's seed of random nodes, the serial of its next node, and its memory budget.
+    seed, next_serial, max_bytes, device
+        The graph's seed of random nodes, the serial of its next node, its memory budget, and the device of
+        its arrays.
     definitions, specs
         The definitions and specs of nodes, each listed once.
     definition, spec
@@ -102,6 +103,7 @@ class State:
     record_count: Column
     values: tuple[Any, ...]
     max_bytes: int | None = None
+    device: str = "cpu"
     names: tuple[tuple[int, str], ...] = ()
     scopes: tuple[tuple[int, str], ...] = ()
     kept: tuple[int, ...] = ()

@@ -144,6 +144,16 @@ def test_arrays_of_unknown_libraries_are_refused() -> None:
             rg.Graph().input(value)
 
 
+def test_a_loaded_graph_has_its_device(tmp_path: Any) -> None:
+    g = rg.Graph(device="strict")
+    y = g.keep(g.input([1.0, 2.0], name="x") * 2.0)
+    y.name = "y"
+    g.save(tmp_path / "g.rg")
+    for h in (rg.load(tmp_path / "g.rg"), rg.from_networkx(rg.to_networkx(g), {})):
+        assert h.input([1.0]).device == "strict"
+        np.testing.assert_array_equal(h["y"].numpy(), [2.0, 4.0])
+
+
 def test_round_trip_through_a_file(tmp_path: Any) -> None:
     g = rg.Graph()
     x = g.input([1.0, 2.0], name="x", device="strict")
