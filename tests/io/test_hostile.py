@@ -166,7 +166,7 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
     "a negative seed": (put("seed", -1), "the seed is -1"),
     "a negative memory budget": (put("max_bytes", -1), "the memory budget is -1"),
     "a memory budget that is no number": (put("max_bytes", "all"), "the memory budget is 'all'"),
-    "a device that is not there": (put("device", "gpu"), "there is no device 'gpu'"),
+    "a device of the graph that is not there": (put("device", "gpu"), "there is no device 'gpu'"),
     "a device that is no text": (put("device", 3), "the device of the graph is 3"),
     "a leaf that a cutoff holds": (put("former_cutoffs", [0]), "'x' is held by a cutoff"),
     "a huge serial to come": (put("next_serial", 1 << 50), "the next node is out of range"),
