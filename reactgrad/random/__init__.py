@@ -12,6 +12,8 @@ parameters come first. Without a shape it is that to which the parameters broadc
 - ``_counted``: integers, and what has no gradient. ``_choice``: permutations, choices, categories.
 """
 
+import typing
+
 from reactgrad.random._choice import categorical as categorical
 from reactgrad.random._choice import choice as choice
 from reactgrad.random._choice import permutation as permutation
@@ -56,3 +58,19 @@ from reactgrad.random._counted import poisson as poisson
 from reactgrad.random._counted import vonmises as vonmises
 from reactgrad.random._counted import wald as wald
 from reactgrad.random._counted import zipf as zipf
+
+_ELSEWHERE = {
+    "randn": "rg.random.normal(shape)",
+    "rand": "rg.random.random(shape)",
+    "random_sample": "rg.random.random(shape)",
+    "randint": "rg.random.integers(low, high, shape)",
+    "seed": "rg.Graph(rng=7), or g.reseed(7): the seed belongs to the graph",
+    "default_rng": "rg.Graph(rng=7): the generator belongs to the graph, and its draws are nodes",
+    "Generator": "rg.Graph(rng=7): the generator belongs to the graph, and its draws are nodes",
+}
+
+
+def __getattr__(name: str) -> typing.NoReturn:
+    if name in _ELSEWHERE:
+        raise AttributeError(f"rg.random has no {name!r}. Write {_ELSEWHERE[name]}.")
+    raise AttributeError(f"module 'reactgrad.random' has no attribute {name!r}")

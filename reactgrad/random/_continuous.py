@@ -8,7 +8,8 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.random._draw import Draw, shape_of
+from reactgrad.nodes._handle import graph_of
+from reactgrad.random._draw import Draw, shape_first, shape_of
 from reactgrad.scheduler import told
 
 
@@ -28,6 +29,7 @@ def _check(name: str, above: float, strict: bool, **parameters: Any) -> None:
             )
 
 
+@shape_first
 def standard_normal(shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
     """Return draws of the normal distribution with mean 0 and deviation 1.
 
@@ -50,22 +52,26 @@ def standard_normal(shape: Any = None, *, dtype: Any = None, size: Any = None) -
     return draw.standard("standard_normal")
 
 
+@shape_first
 def random(shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
     """Return draws of the uniform distribution on [0, 1); see ``standard_normal`` for the arguments."""
     return Draw("random", shape, size, dtype).standard("random")
 
 
+@shape_first
 def standard_exponential(shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
     """Return draws of the exponential distribution of scale 1; see ``standard_normal`` for the arguments."""
     return Draw("standard_exponential", shape, size, dtype).standard("standard_exponential")
 
 
+@shape_first
 def standard_cauchy(shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
     """Return draws of the Cauchy distribution: quotients of two normal draws."""
     draw = Draw("standard_cauchy", shape, size, dtype)
     return draw.of(draw.standard("standard_normal") / draw.standard("standard_normal", 1))
 
 
+@shape_first
 def normal(
     shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None, size: Any = None
 ) -> Any:
@@ -104,6 +110,7 @@ def normal(
     return draw.of(loc + scale * draw.standard("standard_normal"))
 
 
+@shape_first
 def lognormal(
     shape: Any = None, mean: Any = 0.0, sigma: Any = 1.0, *, dtype: Any = None, size: Any = None
 ) -> Any:
@@ -114,6 +121,7 @@ def lognormal(
     return draw.of(ops.exp(mean + sigma * draw.standard("standard_normal")))
 
 
+@shape_first
 def uniform(
     shape: Any = None, low: Any = 0.0, high: Any = 1.0, *, dtype: Any = None, size: Any = None
 ) -> Any:
@@ -134,6 +142,7 @@ def uniform(
     return draw.of(low + (high - low) * draw.standard("random"))
 
 
+@shape_first
 def exponential(shape: Any = None, scale: Any = 1.0, *, dtype: Any = None, size: Any = None) -> Any:
     """Return draws of the exponential distribution, with gradient by `scale`; see ``normal``."""
     _check("exponential", 0.0, False, scale=scale)
@@ -141,6 +150,7 @@ def exponential(shape: Any = None, scale: Any = 1.0, *, dtype: Any = None, size:
     return draw.of(draw.parameters[0] * draw.standard("standard_exponential"))
 
 
+@shape_first
 def laplace(
     shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None, size: Any = None
 ) -> Any:
@@ -152,6 +162,7 @@ def laplace(
     return draw.of(loc + scale * apart)
 
 
+@shape_first
 def gumbel(
     shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None, size: Any = None
 ) -> Any:
@@ -162,6 +173,7 @@ def gumbel(
     return draw.of(loc - scale * ops.log(draw.standard("standard_exponential")))
 
 
+@shape_first
 def logistic(
     shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None, size: Any = None
 ) -> Any:
@@ -174,6 +186,7 @@ def logistic(
     return draw.of(loc + scale * (first - second))
 
 
+@shape_first
 def rayleigh(shape: Any = None, scale: Any = 1.0, *, dtype: Any = None, size: Any = None) -> Any:
     """Return draws of the Rayleigh distribution, with gradient by `scale`; see ``normal``."""
     _check("rayleigh", 0.0, False, scale=scale)
@@ -346,7 +359,7 @@ def multivariate_normal(
     >>> x.shape
     (3, 2)
     """
-    draw = Draw("multivariate_normal", None, None, dtype, mean)
+    draw = Draw("multivariate_normal", None, None, dtype, mean, graph=graph_of((mean, cov)))
     outer = shape_of("multivariate_normal", shape, size)
     (mean,) = draw.parameters
     if outer is not None:

@@ -6,8 +6,9 @@ carries the key once more, so that ``touch`` of the result finds it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from reactgrad.backend import Spec, add_kernels, read_dtype, spec
 from reactgrad.backend.numpy import _random
 from reactgrad.build._key import new_key
 from reactgrad.nodes._handle import Handle, apply, graph_of
-from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._op import CONST, Attrs, Op
 from reactgrad.ops import astype
 from reactgrad.ops._chain import times
 from reactgrad.ops._shapes import broadcast, common_device
@@ -25,6 +26,7 @@ from reactgrad.scheduler import told
 add_kernels(_random.register, _random.register_standard)
 
 Shape = tuple[int, ...] | None
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def shape_of(name: str, shape: Any, size: Any) -> Shape:
@@ -41,17 +43,48 @@ def shape_of(name: str, shape: Any, size: Any) -> Shape:
         shape = size
     if shape is None:
         return None
-    try:
-        many = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
-        found = tuple([int(one.__index__()) for one in many])
-    except AttributeError:
-        found = (-1,)
-    if any(one is True or one is False for one in many) or any(n < 0 for n in found):
+    many = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    if not all(_is_length(one) for one in many):
         raise DTypeError(
-            f"rg.random.{name}: the shape is {told(shape):.60}; it must be an integer or a tuple of integers. "
-            f"The shape comes before parameters that have defaults, as in rg.random.normal((2, 3), 0.0, 1.0)."
+            f"rg.random.{name}: the shape is {told(shape):.60}; it is an integer or a tuple of integers of at "
+            f"least 0. {FIRST}"
         )
-    return found
+    return tuple(int(one) for one in many)
+
+
+# What messages say where arguments stand in NumPy's order.
+FIRST = (
+    "The shape comes before parameters that have defaults; write the parameters by name, as in normal((2, 3), loc=0.0, "
+    "scale=1.0), or all by NumPy's names: normal(loc=0.0, scale=1.0, size=(2, 3))."
+)
+
+
+def _is_length(one: Any) -> bool:
+    return isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0
+
+
+def _is_zero(one: Any) -> bool:
+    return isinstance(one, int) and one == 0
+
+
+def shape_first(function: F) -> F:
+    """Let a distribution refuse what looks like NumPy's order: a bare number, and parameters by position.
+
+    ``normal(0, 1)`` would have no elements, and ``normal(10, 2)`` ten of mean 2.
+    """
+    name = function.__name__
+
+    @wraps(function)
+    def checked(*args: Any, **named: Any) -> Any:
+        bare = bool(args) and not isinstance(args[0], tuple | list | None)
+        if bare and (len(args) > 1 or "size" in named or _is_zero(args[0])):
+            given = ", ".join([f"{told(one):.30}" for one in args])
+            raise DTypeError(
+                f"rg.random.{name}({given}, ...): is the first argument a shape, or a parameter? {FIRST}"
+            )
+        return function(*args, **named)
+
+    return checked  # type: ignore[return-value]
 
 
 def fits(name: str, shape: tuple[int, ...], common: tuple[int | None, ...]) -> None:
@@ -93,6 +126,10 @@ def float_dtype(name: str, dtype: Any, parameters: Sequence[Any]) -> np.dtype[An
 def _is_number(one: Any) -> bool:
     found = one._graph._host.specs[one._slot] if isinstance(one, Handle) else None
     return found is not None and found.weak is not None
+
+
+def _is_const(one: Any) -> bool:
+    return one._graph._host.ops[one._slot] is CONST
 
 
 # --- ops ---------------------------------------------------------------------------------------
@@ -226,7 +263,8 @@ class Draw:
         self.shape: Any = shape_of(name, shape, size)
         common = self._common(graph)
         if self.shape is None:
-            self.shape = common
+            # A node whose shape it is, so that the draw follows where that changes.
+            self.shape = self._like() if self._like() is not None else common
         elif isinstance(common, tuple):
             fits(name, self.shape, common)
         self.key = new_key(graph)
@@ -246,9 +284,19 @@ class Draw:
             shape = broadcast(f"rg.random.{self.name}", specs)
             if None not in shape:
                 return shape
-        like: Any = nodes[0]
-        for one in nodes[1:]:
-            like = like + one
+        return self._like()
+
+    def _like(self) -> Any:
+        """Return a node in the shape to which the parameters broadcast; ``None`` if none is an array."""
+        like: Any = None
+        for one in self.parameters:
+            if (
+                isinstance(one, Handle)
+                and not _is_number(one)
+                and one.shape != ()
+                and not _is_const(one)
+            ):  # type: ignore[attr-defined]
+                like = one if like is None else like + one
         return like
 
     def standard(self, method: str, lane: int = 0) -> Any:

@@ -47,14 +47,14 @@ def dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
     >>> sorted(set(y.tolist())), g.eval() is g, y.tolist()
     ([0.0, 2.0], True, [1.0, 1.0, 1.0, 1.0])
     """
-    x = _floats("dropout", input, p)
+    x = _floats("dropout", input, p, training)
     return _dropped("dropout", x, x, p, training)
 
 
-def _floats(name: str, input: Any, p: Any) -> Any:
+def _floats(name: str, input: Any, p: Any, training: Any = None) -> Any:
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0.0 <= p <= 1.0:
         raise DTypeError(f"rg.{name}(p={told(p):.40}): it is a probability, from 0 to 1.")
-    x: Any = input if isinstance(input, Handle) else graph_of((input,)).const(input)
+    x: Any = input if isinstance(input, Handle) else graph_of((input, training)).const(input)
     if x.dtype.kind != "f":
         raise DTypeError(
             f"rg.{name} of {x.dtype}: it takes floats; convert with .astype('float32')."
@@ -74,7 +74,7 @@ def _dropped(name: str, x: Any, like: Any, p: float, training: Any) -> Any:
 def _kept(name: str, like: Any, p: float) -> tuple[Draw, Any]:
     """Return a draw, and for each element of a shape whether it is kept."""
     draw = Draw(name, (), None, np.float32, graph=like._graph)
-    draw.shape = like.shape if None not in like.shape else like.detach()
+    draw.shape = like.detach()  # so that the draw follows another length
     return draw, less(draw.standard("random"), 1.0 - p)
 
 
@@ -85,7 +85,7 @@ def _while_training(found: Any, x: Any, training: Any) -> Any:
 
 
 def _channels(name: str, input: Any, p: float, training: Any, space: int) -> Any:
-    x = _floats(name, input, p)
+    x = _floats(name, input, p, training)
     if x.ndim not in (space + 1, space + 2):
         raise ShapeError(
             f"rg.{name} of shape {x.shape}: it drops channels of an input of {space + 2} axes, (batch, channels, "
@@ -153,7 +153,7 @@ def alpha_dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
     >>> y.value
     array([1., 2.])
     """
-    x = _floats("alpha_dropout", input, p)
+    x = _floats("alpha_dropout", input, p, training)
     if training is False or p == 0.0:
         return x
     if p == 1.0:

@@ -228,3 +228,41 @@ def test_a_wrong_parameter_is_an_error_of_its_node_alone() -> None:
     assert good.value.shape == (2,)
     p.set(0.5)
     assert bad.value.shape == (2,)
+
+
+@pytest.mark.parametrize("name", ["normal", "uniform", "lognormal", "laplace", "gumbel"])
+def test_numpys_order_of_arguments_is_refused(name: str) -> None:
+    """Where the shape is first, a parameter in its place must not become one in silence."""
+    draw = getattr(rg.random, name)
+    g = rg.Graph()
+    x = g.input(1.0)
+    with g:
+        for wrong in (
+            (0, 1),
+            (0, 1, (3,)),
+            (10, 2),
+            (0.0, 1.0),
+            (x, 1.0),
+            (np.zeros(3), np.ones(3)),
+            (0,),
+        ):
+            with pytest.raises(rg.DTypeError, match="before parameters that have defaults"):
+                draw(*wrong)
+        with pytest.raises(rg.DTypeError, match="before parameters that have defaults"):
+            draw(0.0, 1.0, size=(3,))
+        assert draw(5).shape == draw((5,), 1.0, 2.0).shape == draw(size=5).shape == (5,)
+
+
+@pytest.mark.parametrize("name", ["randn", "rand", "randint", "seed", "default_rng"])
+def test_names_of_other_libraries_say_what_to_write(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"Write rg\."):
+        getattr(rg.random, name)
+
+
+def test_a_draw_follows_another_shape_of_its_parameters() -> None:
+    g = rg.Graph(rng=1)
+    x = g.input(np.zeros((4, 3)), shape=(None, 3))
+    y, d = rg.random.normal(loc=x), rg.dropout(x + 1.0)
+    assert y.value.shape == d.value.shape == (4, 3)
+    x.set(np.zeros((6, 3)))
+    assert y.value.shape == d.value.shape == (6, 3)
