@@ -6,6 +6,7 @@
 - ``_eigh``, ``_eig``: eigenvalues of Hermitian and of square matrices. ``_svd``, ``_qr``, ``_lu``: the
   others.
 - ``_pinv``: pseudo-inverses and least squares. ``_rank``: norms, ranks and condition numbers.
+- ``_polyfit``: polynomials through points, called ``rg.polyfit``.
 - ``_expm``, ``_powers``: exponentials; powers, chains of products, matrices in a diagonal.
 """
 

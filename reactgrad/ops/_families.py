@@ -2,7 +2,8 @@
 
 Each family is a package of this folder. Its functions are called ``rg.name``, and where NumPy has the name,
 ``np.name(...)`` of a Var calls the same function. Where NumPy's signature is another one, the package has an
-adapter in its table ``_FOR_NUMPY``, by name. ``reactgrad.linalg`` and ``reactgrad.fft`` are packages of their own.
+adapter in its table ``_FOR_NUMPY``, by name. ``reactgrad.linalg`` and ``reactgrad.fft`` are packages of their own;
+a function that is called ``rg.name`` and built of theirs stands in ``ELSEWHERE``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ FAMILIES: Final = {
         "fmod frexp gammaln gcd gelu hardshrink hardsigmoid hardswish hardtanh heaviside i0 i0e i1 i1e invert "
         "isclose iscomplex iscomplexobj isinf isneginf isposinf isreal isrealobj lcm ldexp leaky_relu "
         "left_shift lgamma log_ndtr log_sigmoid logaddexp2 logical_xor logit mish mod modf nan_to_num ndtr "
-        "ndtri nextafter norm_ppf poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval "
+        "ndtri nextafter norm_ppf poly polyadd polyder polydiv polygamma polyint polymul polysub polyval "
         "positive pow prelu rad2deg radians real_if_close relu6 right_shift rint roots round rsqrt selu "
         "signbit silu sinc softplus softshrink softsign spacing tanhshrink threshold trigamma true_divide "
         "trunc xlog1py xlogy"
@@ -92,7 +93,10 @@ NUMPY_ALONE: Final = {
 # The family of each name; a name that stands in two is a mistake that a test finds.
 FAMILY_OF: Final = {name: one for one, names in FAMILIES.items() for name in names.split()}
 
-PLACES: Final = {name: f"ops.{one}" for name, one in FAMILY_OF.items()}
+# The modules above this floor of functions that are called as those of families.
+ELSEWHERE: Final = {"polyfit": "linalg._polyfit"}
+
+PLACES: Final = {**{name: f"ops.{one}" for name, one in FAMILY_OF.items()}, **ELSEWHERE}
 
 _PACKAGES_OF_NUMPY: Final = {
     "numpy.linalg": "reactgrad.linalg",
@@ -106,10 +110,12 @@ def for_numpy(function: Any) -> Callable[..., Any] | None:
     name = function.__name__
     place = _PACKAGES_OF_NUMPY.get(getattr(function, "__module__", None) or "numpy")
     if place is None:
-        family = FAMILY_OF.get(name) or NUMPY_ALONE.get(name)
-        if family is None:
+        if name in PLACES:
+            place = f"reactgrad.{PLACES[name]}"
+        elif name in NUMPY_ALONE:
+            place = f"reactgrad.ops.{NUMPY_ALONE[name]}"
+        else:
             return None
-        place = f"reactgrad.ops.{family}"
     package = import_module(place)
     return getattr(package, "_FOR_NUMPY", {}).get(name) or getattr(package, name, None)
 

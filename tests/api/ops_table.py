@@ -52,11 +52,12 @@ def functions() -> dict[str, dict[str, Any]]:
             if name[0] != "_"
             and inspect.isfunction(one)
             and hasattr(rg, name)
-            and name not in _families.FAMILY_OF
+            and name not in _families.PLACES
         }
     }
     for family, names in _families.FAMILIES.items():
         groups[family] = {name: getattr(rg, name) for name in names.split()}
+    groups["special"] |= {name: getattr(rg, name) for name in _families.ELSEWHERE}
     for name in ("linalg", "fft", "random"):
         package = import_module(f"reactgrad.{name}")
         groups[name] = {

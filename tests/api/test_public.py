@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.ops._families import FAMILY_OF
+from reactgrad.ops._families import PLACES
 
 # Modules, and what the array API standard asks a namespace to have of NumPy: dtypes and numbers.
 OTHERS = (ModuleType, np.dtype, float, type(None))
@@ -49,7 +49,7 @@ def exported() -> list[str]:
 def test_each_name_is_exported_once() -> None:
     names = exported()
     assert len(names) == len(set(names))
-    assert {n for n in names if not n.startswith("_")} | FAMILY_OF.keys() >= set(PUBLIC)
+    assert {n for n in names if not n.startswith("_")} | PLACES.keys() >= set(PUBLIC)
 
 
 def members() -> list[tuple[str, Any]]:

@@ -21,7 +21,6 @@ from .stand_in import Array, counts
 DEVICE = "fake:1"
 # Ops that do not run there, and why; reading one raises an error that names it.
 GAPS = {
-    "polyfit": "no kernel: NumPy's decides by the rank",
     "poly_roots": "no kernel: CuPy has no eigenvalues of general matrices",
     "put": "CuPy has no divide.at, for places that stand twice in an index",
     "divide": "a number alone becomes an array of the host",

@@ -31,10 +31,11 @@ def test_a_family_has_the_names_that_are_listed(family: str) -> None:
 
 def test_no_name_stands_twice() -> None:
     names = [name for many in _families.FAMILIES.values() for name in many.split()]
+    names += _families.ELSEWHERE
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", _families.FAMILY_OF)
+@pytest.mark.parametrize("name", _families.PLACES)
 def test_a_function_says_what_it_does(name: str) -> None:
     assert inspect.getdoc(getattr(rg, name))
 

@@ -24,8 +24,8 @@ def register(xp: Any, kind: str) -> None:
     for function in (polyval, polyval_back, poly_extend, poly_tail):
         register_kernel(function.__name__, kind, function)
     register_binder("poly_scale", kind, bind_scale)
-    for function in (poly_roots, polyfit, polyfit_gram) if xp is np else ():
-        register_kernel(function.__name__, kind, function)
+    if xp is np:
+        register_kernel("poly_roots", kind, poly_roots)
 
 
 def _wide(dtype: Any) -> Any:
@@ -80,27 +80,3 @@ def poly_roots(p: Any, out: Any) -> None:
     found = np.roots(p.astype(np.result_type(p.dtype, np.float32), copy=False))
     out.fill(np.nan)
     out[: found.shape[0]] = found
-
-
-def _powers(x: Any, degree: int) -> tuple[Any, Any]:
-    """Return the matrix of powers with columns of length 1, and their former lengths."""
-    matrix = np.vander(x.astype(np.result_type(x.dtype, np.float64), copy=False), degree + 1)
-    lengths = np.sqrt((np.abs(matrix) ** 2).sum(axis=0))
-    lengths[lengths == 0.0] = 1.0
-    return matrix / lengths, lengths
-
-
-def polyfit(x: Any, y: Any, out: Any, degree: int) -> None:
-    """Write the coefficients of least squares."""
-    matrix, lengths = _powers(x, degree)
-    rest = x.shape[0] * np.finfo(matrix.dtype).eps
-    found = np.linalg.lstsq(matrix, y.astype(matrix.dtype, copy=False), rest)[0]
-    out[...] = (found.T / lengths).T
-
-
-def polyfit_gram(x: Any, g: Any, out: Any, degree: int) -> None:
-    """Write ``inv(V.T @ V) @ g`` for the matrix `V` of powers, without that product."""
-    matrix, lengths = _powers(x, degree)
-    triangle: Any = np.linalg.qr(matrix, "r")
-    scaled = g / lengths
-    out[...] = np.linalg.solve(triangle, np.linalg.solve(triangle.T, scaled)) / lengths

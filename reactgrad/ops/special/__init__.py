@@ -87,7 +87,6 @@ from reactgrad.ops.special._pairs import modf as modf
 from reactgrad.ops.special._polynomials import polyadd as polyadd
 from reactgrad.ops.special._polynomials import polyder as polyder
 from reactgrad.ops.special._polynomials import polydiv as polydiv
-from reactgrad.ops.special._polynomials import polyfit as polyfit
 from reactgrad.ops.special._polynomials import polyint as polyint
 from reactgrad.ops.special._polynomials import polymul as polymul
 from reactgrad.ops.special._polynomials import polysub as polysub

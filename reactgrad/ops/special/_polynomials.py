@@ -29,7 +29,7 @@ from reactgrad.ops.special._pairs import together
 
 _NAMES: Final = (
     *("polyval", "polyval_back", "poly_scale", "poly_extend", "poly_tail"),
-    *("poly_roots", "polyfit", "polyfit_gram"),
+    "poly_roots",
 )
 add_kernels(_polynomials.register, on_host(_NAMES))
 
@@ -473,104 +473,3 @@ def roots(p: Any) -> Any:
     array([2.+0.j, 1.+0.j])
     """
     return apply(POLY_ROOTS, _coefficients(p))
-
-
-# --- least squares ------------------------------------------------------------------------------
-
-
-def _infer_polyfit(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    x, y = specs
-    for one in specs:
-        _one_axis("polyfit", one)
-    (n,), (m,) = x.shape, y.shape
-    if n is not None and m is not None and n != m:
-        raise ShapeError(f"polyfit of {x!r} and {y!r}: there is one y for each x.")
-    dtype = np.result_type(promote(specs), np.float64)
-    return spec((attrs[0] + 1,), dtype, common_device("polyfit", specs))
-
-
-def _infer_gram(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec((attrs[0] + 1,), np.result_type(promote(specs), np.float64), specs[0].device)
-
-
-def _gram(x: Any, g: Any, degree: int) -> Any:
-    return apply(POLYFIT_GRAM, (x, g), (degree,))
-
-
-def _at(p: Any, x: Any) -> Any:
-    return apply(POLYVAL, (p, x))
-
-
-def _fit_by_x(g: Any, ans: Any, x: Any, y: Any, degree: int) -> Any:
-    u = _gram(x, g, degree)
-    return (y - _at(ans, x)) * _slope_at(u, x) - _at(u, x) * _slope_at(ans, x)
-
-
-def _fit_along_x(t: Any, ans: Any, x: Any, y: Any, degree: int) -> Any:
-    rest = y - _at(ans, x)
-    moved = _back_jvp(t, None, rest, x, ans) - apply(POLYVAL_BACK, (t * _slope_at(ans, x), x, ans))
-    return _gram(x, moved, degree)
-
-
-def _gram_by_x(h: Any, ans: Any, x: Any, g: Any, degree: int) -> Any:
-    w = _gram(x, h, degree)
-    return -(_slope_at(w, x) * _at(ans, x) + _at(w, x) * _slope_at(ans, x))
-
-
-def _gram_along_x(t: Any, ans: Any, x: Any, g: Any, degree: int) -> Any:
-    along = apply(POLYVAL_BACK, (t * _slope_at(ans, x), x, ans))
-    return -_gram(x, _back_jvp(t, None, _at(ans, x), x, ans) + along, degree)
-
-
-# With V for the powers of x and u = inv(V.T V) g, a gradient of the coefficients c becomes V u at y, and at x
-# what the changes of V give: G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973).
-POLYFIT: Final = Op(
-    "polyfit",
-    _infer_polyfit,
-    (_fit_by_x, lambda g, ans, x, y, degree: _at(_gram(x, g, degree), x)),
-    (_fit_along_x, LINEAR),
-)
-POLYFIT_GRAM: Final = Op(
-    "polyfit_gram",
-    _infer_gram,
-    (_gram_by_x, lambda h, ans, x, g, degree: _gram(x, h, degree)),
-    (_gram_along_x, LINEAR),
-)
-
-
-def polyfit(x: Any, y: Any, deg: int) -> Any:
-    """Return the polynomial of a degree that is nearest to points, by least squares.
-
-    Parameters
-    ----------
-    x, y : Var or array_like
-        Coordinates of the points, real numbers; more points than the degree, at different places. With two axes
-        `y` has a series of points in each column.
-    deg : int
-        The degree.
-
-    Returns
-    -------
-    Var
-        ``deg + 1`` coefficients, the highest power first; float64.
-
-    Raises
-    ------
-    ShapeError
-        If `x` and `y` have different lengths.
-    DTypeError
-        If the degree is negative or no integer.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.polyfit([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0], 1)
-    >>> y.value.round(10)
-    array([2., 1.])
-    """
-    degree = _order("polyfit", deg)
-    x, y = together(x, y)
-    if y.ndim == 2:
-        return stack([apply(POLYFIT, (x, one), (degree,)) for one in unbind(y, 1)], 1)
-    return apply(POLYFIT, (x, y), (degree,))

@@ -17,10 +17,6 @@ def leading_one(rng: Any, shape: Any) -> Any:
     return found
 
 
-def rising(rng: Any, shape: Any) -> Any:
-    return np.arange(shape[0]) + rng.random(shape) * 0.3
-
-
 def rounded(f: Any) -> Any:
     """Return an oracle in float64, rounded to the common dtype of the operands."""
 
@@ -31,7 +27,6 @@ def rounded(f: Any) -> Any:
     return oracle
 
 
-POINTS = (7,)
 CASES = [
     *[
         Case(
@@ -118,24 +113,6 @@ CASES = [
     ),
     Case("polyint of constants", lambda p, k: rg.polyint(p, 2, k), None, [(5,), (2,)], dtypes=""),
     Case(
-        "polyfit",
-        lambda x, y: np.polyfit(x, y, 2),
-        lambda x, y: np.polyfit(x, y, 2),
-        [POINTS, POINTS],
-        [rising, None],
-        dtypes="dfi",
-        tolerance={"f": 1e-4},
-    ),
-    Case(
-        "polyfit of columns",
-        lambda x, y: np.polyfit(x, y, 2),
-        lambda x, y: np.polyfit(x, y, 2),
-        [POINTS, (7, 2)],
-        [rising, None],
-        dtypes="d",
-        unknown=False,
-    ),
-    Case(
         "roots",
         np.roots,
         lambda p: np.roots(p).astype(complex),
@@ -200,7 +177,6 @@ def test_numbers_are_series_of_one() -> None:
     (lambda x: np.convolve(x[:0], x), rg.ShapeError, "needs an element"),
     (lambda x: np.polyder(x, -1), rg.DTypeError, "from 0"),
     (lambda x: np.polyint(x, 2, [1.0, 2.0, 3.0]), rg.ShapeError, "2 constants"),
-    (lambda x: np.polyfit(x, [1.0], 1), rg.ShapeError, "one y for each x"),
 ])  # fmt: skip
 def test_refusals_say_why(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
