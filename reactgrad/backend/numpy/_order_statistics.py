@@ -19,6 +19,17 @@ Call = Callable[[], object]
 # A longer row is not sorted as a whole where so few quantiles are asked for.
 FEW, FEW_PLACES = 512, 16
 
+# The methods whose quantiles are no steps, by alpha and beta of Hyndman and Fan, "Sample quantiles in statistical
+# packages" (1996), as NumPy has them: the place of q among n elements is n q + alpha + q (1 - alpha - beta) - 1.
+SLANTS: Final = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1.0 / 3.0, 1.0 / 3.0),
+    "normal_unbiased": (3.0 / 8.0, 3.0 / 8.0),
+}
+
 NAMES: Final = ("quantile", "quantile_along", "quantile_back")
 
 
@@ -72,10 +83,12 @@ def register(xp: Any, kind: str) -> None:
         turned = x.transpose((*kept, *sorted(axes)))
         return turned.reshape(*turned.shape[: len(kept)], -1), (*kept, *sorted(axes))
 
-    def places(x: Any, q: Any, name: str, method: str, weights: Any) -> tuple[Any, Any, Any]:
-        """Return for each row and each q the two elements, by their places in the row, and the weight of the second.
+    def places(
+        x: Any, q: Any, name: str, method: str, weights: Any, order_in_q: int
+    ) -> tuple[Any, ...]:
+        """Return for each row and each q the two elements, by their places in the row, and the weights of both.
 
-        Shapes (q.size, rows).
+        Shapes (q.size, rows). For `order_in_q` 1 the weights are those of the derivative by q.
         """
         flat = x.reshape(-1, x.shape[-1])
         fractions = q.reshape(-1).astype(np.float64)
@@ -89,7 +102,8 @@ def register(xp: Any, kind: str) -> None:
             at[:, xp.isnan(flat).any(-1)] = length - 1  # NaN are sorted to the end
         if plain and length > FEW and len(fractions) <= FEW_PLACES:
             # So much is in its sorted place as is asked for.
-            wanted = {length - 1, *map(int, row), *[min(int(p) + 1, length - 1) for p in row]}
+            near = [int(p) + i for p in row for i in (-1, 0, 1)]
+            wanted = {length - 1, *[min(max(p, 0), length - 1) for p in near]}
             order = xp.argpartition(flat, sorted(wanted), -1)
         else:
             order = xp.argsort(flat, -1, kind="stable")
@@ -102,31 +116,61 @@ def register(xp: Any, kind: str) -> None:
                 )
         elif not plain:
             at = xp.empty((len(fractions), len(flat)))
-            counts = length - xp.isnan(flat).sum(-1)
+            counts = counts_of(flat)
             for count in xp.unique(counts):
                 row = xp.quantile(_numbers(xp, count), fractions, method=method)
                 at[:, counts == count] = row[:, None]
-        low = xp.floor(at)
-        high = xp.minimum(low + 1, length - 1).astype(np.intp)
-        lower = low.astype(np.intp)
         rows_of = xp.arange(len(flat))
-        return order[rows_of, lower], order[rows_of, high], at - low
+        if order_in_q:
+            counts = counts_of(flat) if name.startswith("nan") else length
+            low, high, weight = slopes(at, fractions[:, None], counts, method)
+            if name.endswith("percentile"):
+                weight = weight / 100.0
+            return order[rows_of, low], order[rows_of, high], -weight, weight
+        low = xp.floor(at)
+        share = at - low
+        high = xp.minimum(low + 1, length - 1).astype(np.intp)
+        return order[rows_of, low.astype(np.intp)], order[rows_of, high], 1 - share, share
+
+    def counts_of(flat: Any) -> Any:
+        """Return how many elements of each row are numbers."""
+        return flat.shape[-1] - xp.isnan(flat).sum(-1)
+
+    def slopes(at: Any, q: Any, counts: Any, method: str) -> tuple[Any, Any, Any]:
+        """Return the two places around each one, and by what their distance is multiplied in the derivative by q.
+
+        Where q meets an element, they are those on both sides of it: the mean of both slopes.
+        """
+        alpha, beta = SLANTS[method]
+        low = xp.maximum(xp.ceil(at) - 1, 0)
+        high = xp.maximum(xp.minimum(xp.floor(at) + 1, counts - 1), low)
+        # NumPy's place before it is limited to the row (Hyndman and Fan, 1996).
+        place = counts * q + alpha + q * (1.0 - alpha - beta) - 1.0
+        if method == "linear":
+            inside = xp.ones(place.shape, bool)
+        else:
+            inside = (place >= 0) & (place <= counts - 1)
+        inside = inside & (high > low)
+        slope = counts + 1.0 - alpha - beta
+        weight = xp.where(inside, slope / xp.maximum(high - low, 1), 0.0)
+        return low.astype(np.intp), high.astype(np.intp), weight
 
     def bind_along(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         t, x, q, *weights = inputs
-        name, axis, method = attrs[:3]
+        name, axis, method, *_, degree = attrs
 
         def run() -> None:
             if not x.size:
                 out.fill(0)
                 return
             row, _ = rows(x, axis)
-            low, high, share = places(row, q, name, method, weight_rows(weights, x, axis))
+            whole = weight_rows(weights, x, axis)
+            low, high, first, second = places(row, q, name, method, whole, degree)
             flat = rows(t, axis)[0].reshape(-1, row.shape[-1])
             own = xp.arange(len(flat))
-            # A share of 0 hides an infinite or NaN element beside it.
-            found = xp.where(share == 1, 0, flat[own, low] * (1 - share))
-            found = found + xp.where(share == 0, 0, flat[own, high] * share)
+            # A weight of 0 hides an infinite or NaN element.
+            found = xp.where(first == 0, 0, flat[own, low] * first)
+            found = found + xp.where(second == 0, 0, flat[own, high] * second)
             out[...] = found.reshape(out.shape)
 
         return run
@@ -143,19 +187,20 @@ def register(xp: Any, kind: str) -> None:
 
     def bind_back(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         g, x, q, *weights = inputs
-        name, axis, method = attrs[:3]
+        name, axis, method, *_, degree = attrs
 
         def run() -> None:
             if not x.size:
                 return
             row, order = rows(x, axis)
-            low, high, share = places(row, q, name, method, weight_rows(weights, x, axis))
+            whole = weight_rows(weights, x, axis)
+            low, high, first, second = places(row, q, name, method, whole, degree)
             count = low.shape[1]
             given = g.reshape(low.shape).astype(np.result_type(g.dtype, np.float64))
             total = xp.zeros((count, row.shape[-1]), given.dtype)
             own = xp.broadcast_to(xp.arange(count), low.shape)
-            xp.add.at(total, (own, low), xp.where(share == 1, 0, given * (1 - share)))
-            xp.add.at(total, (own, high), xp.where(share == 0, 0, given * share))
+            xp.add.at(total, (own, low), xp.where(first == 0, 0, given * first))
+            xp.add.at(total, (own, high), xp.where(second == 0, 0, given * second))
             shape = tuple(x.shape[i] for i in order)
             xp.copyto(out.transpose(order), total.reshape(shape), "same_kind")
 

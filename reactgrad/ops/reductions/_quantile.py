@@ -12,8 +12,10 @@ from reactgrad.backend.numpy import _order_statistics
 from reactgrad.backend.numpy._through_host import through_host
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
-from reactgrad.ops._operand import beside, node
-from reactgrad.ops._reduce import Axis, attrs_of
+from reactgrad.ops._chain import times
+from reactgrad.ops._layout import expand_dims
+from reactgrad.ops._operand import beside, in_dtype, node
+from reactgrad.ops._reduce import Axis, attrs_of, sum
 from reactgrad.ops._shapes import common_device, normal_axes
 from reactgrad.ops.reductions._truth import own_dtypes
 
@@ -55,38 +57,125 @@ def _like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _like_result(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    found = _infer(specs[1:], attrs)
+    found = _infer(specs[1:], attrs[:5])
     return spec(found.shape, specs[0].dtype, found.device)
 
 
-# A quantile is linear in the elements of its row as long as their order stays: these two ops are the linear
-# map and its adjoint, for which the row and q only say which elements count.
+# A quantile is linear in the elements of its row as long as their order stays, and so is its slope in q: these two
+# ops are the linear map and its adjoint, for which the row and q only say which elements count. The last attribute
+# says how often the map is differentiated by q; twice gives 0.
+def _at(op: Op, t: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    return apply(op, (t, *operands), attrs)
+
+
+def _slanted(attrs: Attrs) -> bool:
+    """Return whether a map changes with q; quantiles of other methods are steps, as roundings are."""
+    return (
+        attrs[5] == 0 and attrs[2] in _order_statistics.SLANTS and not attrs[0].endswith("median")
+    )
+
+
+def _by_q(g: Any, slope: Any, q: Any) -> Any:
+    """Return the gradient of q: all results of one q are summed."""
+    found = times(g, slope)
+    behind = tuple(range(q.ndim, found.ndim))
+    return sum(found, behind) if behind else found
+
+
+def _along_q(t: Any, slope: Any, q: Any) -> Any:
+    behind = tuple(range(q.ndim, slope.ndim))
+    return times(expand_dims(t, behind) if behind else t, slope)
+
+
 def _back_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
-    return lambda i, g: None if i else apply(ALONG, (g, *operands[1:]), attrs)
+    g, *of = operands
+
+    def rule(i: int, h: Any) -> Any:
+        if i == 0:
+            return _at(ALONG, h, of, attrs)
+        if i == 2 and _slanted(attrs):
+            return _by_q(g, _at(ALONG, h, of, (*attrs[:5], 1)), of[1])
+        return None
+
+    return rule
+
+
+def _back_jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    g, *of = operands
+
+    def rule(i: int, t: Any) -> Any:
+        if i == 0:
+            return _at(BACK, t, of, attrs)
+        if i == 2 and _slanted(attrs):
+            return _at(BACK, _along_q(t, g, of[1]), of, (*attrs[:5], 1))
+        return None
+
+    return rule
 
 
 def _along_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
-    return lambda i, g: None if i else apply(BACK, (g, *operands[1:]), attrs)
+    along, *of = operands
+
+    def rule(i: int, g: Any) -> Any:
+        if i == 0:
+            return _at(BACK, g, of, attrs)
+        if i == 2 and _slanted(attrs):
+            return _by_q(g, _at(ALONG, along, of, (*attrs[:5], 1)), of[1])
+        return None
+
+    return rule
+
+
+def _along_jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    along, *of = operands
+
+    def rule(i: int, t: Any) -> Any:
+        if i == 0:
+            return _at(ALONG, t, of, attrs)
+        if i == 2 and _slanted(attrs):
+            return _along_q(t, _at(ALONG, along, of, (*attrs[:5], 1)), of[1])
+        return None
+
+    return rule
 
 
 BACK = Op(
-    "quantile_back", _like, variadic=_back_rule, variadic_jvp=_along_rule, loop_dtypes=own_dtypes
+    "quantile_back", _like, variadic=_back_rule, variadic_jvp=_back_jvp, loop_dtypes=own_dtypes
 )
 ALONG = Op(
     "quantile_along",
     _like_result,
     variadic=_along_rule,
-    variadic_jvp=_back_rule,
+    variadic_jvp=_along_jvp,
     loop_dtypes=own_dtypes,
 )
 
 
+def _slope(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    x = in_dtype(operands[0], ans.dtype)
+    return apply(ALONG, (x, *operands), (*attrs, 1))
+
+
 def _rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
-    return lambda i, g: None if i else apply(BACK, (g, *operands), attrs)
+    def rule(i: int, g: Any) -> Any:
+        if i == 0:
+            return _at(BACK, g, operands, (*attrs, 0))
+        if i == 1 and _slanted((*attrs, 0)):
+            return _by_q(g, _slope(ans, operands, attrs), operands[1])
+        return None
+
+    return rule
 
 
 def _jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
-    return lambda i, t: None if i else apply(ALONG, (t, *operands), attrs)
+    def rule(i: int, t: Any) -> Any:
+        if i == 0:
+            return _at(ALONG, t, operands, (*attrs, 0))
+        if i == 1 and _slanted((*attrs, 0)):
+            return _along_q(t, _slope(ans, operands, attrs), operands[1])
+        return None
+
+    return rule
 
 
 QUANTILE = Op("quantile", _infer, variadic=_rule, variadic_jvp=_jvp, loop_dtypes=own_dtypes)
@@ -197,8 +286,10 @@ def quantile(
 ) -> Any:
     """Return quantiles over axes.
 
-    The gradient goes to the one or two elements of the sorted row that a quantile is made of. None passes to
-    `q` and `weights`.
+    The gradient goes to the one or two elements of the sorted row that a quantile is made of. That of `q` is the
+    slope between them; where `q` meets an element, the mean of the slopes on both sides, at an end of the row the
+    one that there is. Quantiles of the methods that do not interpolate, and of `weights`, are steps: there the
+    derivative by `q` and `weights` is 0 as that of a rounding is.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad.backend.numpy import _order_statistics
 
 from ..case import LAWS, Case, Law, of_case, of_law
 
@@ -193,6 +194,53 @@ def test_quantiles_follow_q() -> None:
     for number in (0.5, 0.1):
         q.set(number)
         np.testing.assert_array_equal(y.value, np.quantile(A, number, 0))
+
+
+SLANTED = sorted(_order_statistics.SLANTS)
+
+
+@pytest.mark.parametrize("method", SLANTED)
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_quantiles_have_a_gradient_by_q(name: str, method: str) -> None:
+    most = 100.0 if name.endswith("percentile") else 1.0
+    holes = np.where(np.eye(3, 4, dtype=bool), np.nan, A)
+    for axis, keepdims in ((0, False), (None, False), ((0, 1), True)):
+
+        def call(x: Any, q: Any, axis: Any = axis, keepdims: bool = keepdims) -> Any:
+            return getattr(rg, name)(x, q, axis, method=method, keepdims=keepdims)
+
+        # Also beyond the middles of the outermost elements, where some methods give these elements themselves.
+        for q in (0.31, [0.02, 0.43, 0.97], [[0.61], [0.83]]):
+            places = np.asarray(q) * most
+            rg.testing.check_grads(call, [A, places], rtol=1e-5, atol=1e-6)
+            if name.startswith("nan"):
+                rg.testing.check_grads(
+                    lambda q, call=call: call(holes, q), [places], rtol=1e-5, atol=1e-6
+                )
+
+
+def test_the_gradient_by_q_of_numbers_of_other_dtypes() -> None:
+    g = rg.Graph()
+    q = g.input(0.25)
+    assert rg.grad(rg.quantile([1, 3, 7], q), q).value == 4.0
+    x = g.input(np.array([1, 3, 7], "f4"))
+    assert rg.grad(rg.quantile(x, q), q).value == 4.0
+    assert rg.grad(rg.percentile(x, q * 100.0), q).value == pytest.approx(4.0)
+    assert rg.grad(rg.quantile(x[:1], q), q).value == 0.0
+
+
+@pytest.mark.parametrize(("q", "slope"), [(0.0, 4.0), (0.5, 6.0), (1.0, 8.0)])
+def test_the_gradient_by_q_at_an_element_is_the_mean_of_both_sides(q: float, slope: float) -> None:
+    g = rg.Graph()
+    leaf = g.input(q)
+    y = rg.quantile([1.0, 7.0, 3.0], leaf)
+    assert rg.grad(y, leaf).value == slope
+    assert rg.jvp(y, leaf, 1.0).value == slope
+
+
+@pytest.mark.parametrize("method", sorted({*METHODS} - {*SLANTED}))
+def test_quantiles_that_are_steps_have_the_gradient_0_by_q(method: str) -> None:
+    rg.testing.check_grads(lambda x, q: rg.quantile(x, q, method=method), [A, np.array(0.43)])
 
 
 def test_gradients_of_quantiles_leave_nan_out() -> None:
