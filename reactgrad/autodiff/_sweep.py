@@ -17,11 +17,13 @@ from reactgrad.build._constants import zeros_like
 from reactgrad.build._functions import copy_of
 from reactgrad.core._handles import handle
 from reactgrad.flow._checkpoint import follow_segment
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, Output
 from reactgrad.ops import (
     ACCUMULATE,
     ALIAS,
     FAN_IN,
+    SUM_LIKE,
     Placed,
     Share,
     accumulate,
@@ -403,12 +405,9 @@ class Sweep(Rules):
         if found is not None and specs[part._slot] is found:
             return part
         given = _dtype(part)
-        if (
-            given is not None
-            and given.kind == "c"
-            and found is not None
-            and found.dtype.kind != "c"
-        ):
+        if found is not None and given is None:
+            return apply(SUM_LIKE, (part, handle(graph, parent)))  # when its value shows the dtype
+        if found is not None and given.kind == "c" != found.dtype.kind:
             part = real(part)  # a real operand moves along the real axis only
         if found is not None and (seen := specs[part._slot]) is not None and seen.weak is None:
             part = to_device(part, found.device)

@@ -118,6 +118,7 @@ from reactgrad.ops._move import to as to
 from reactgrad.ops._move import to_device as to_device
 from reactgrad.ops._places import Index as Index
 from reactgrad.ops._places import Slot as Slot
+from reactgrad.ops._reduce import SUM_LIKE as SUM_LIKE
 from reactgrad.ops._reduce import SUM_TO as SUM_TO
 from reactgrad.ops._reduce import max as max
 from reactgrad.ops._reduce import mean as mean

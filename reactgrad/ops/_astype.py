@@ -70,14 +70,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
     array([1., 2.], dtype=float32)
     """
     wanted = read_dtype("astype", dtype)
-    if not copy and isinstance(x, Handle) and (_dtype_of(x) == wanted):
+    if not copy and isinstance(x, Handle) and _is_of(x, wanted):
         found: Any = x
     else:
         found = apply(ASTYPE, (x,), (wanted,))
     return found if device is None else found.to(device=device)
 
 
-def _dtype_of(x: Handle) -> Any:
-    """Return the dtype of a node that holds an array, as far as it is known."""
+def _is_of(x: Handle, dtype: Any) -> bool:
+    """Return whether a node is known to hold an array of this dtype."""
     found = x._graph._host.specs[x._slot]
-    return None if found is None or found.weak is not None else found.dtype
+    return found is not None and found.weak is None and found.dtype == dtype

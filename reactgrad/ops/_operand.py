@@ -36,6 +36,15 @@ def known_dtype(x: Any) -> Any:
     return None if found is None else found.dtype
 
 
+def holds(x: Any, dtype: Any) -> bool:
+    """Return whether an array, or a node by what is known of it, has this dtype.
+
+    NumPy says that ``None`` equals float64.
+    """
+    found = known_dtype(x)
+    return found is not None and found == dtype
+
+
 def in_dtype(x: Any, dtype: Any) -> Any:
     """Return `x` in a dtype; itself where it has that, or `dtype` is ``None``."""
     if dtype is None:

@@ -407,3 +407,30 @@ def test_set_of_another_shape_under_a_python_function_with_a_rule() -> None:
 
 def test_every_mirrored_ufunc_is_covered() -> None:
     assert {u.__name__ for u in UFUNCS} == {*UNARY, *BINARY, "matmul"}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradient_of_a_real_operand_is_real_though_its_dtype_shows_late(dtype: str) -> None:
+    """NumPy says that ``None`` equals float64, so a dtype that is not known was taken for that one."""
+    numbers = np.linspace(-1.0, 2.0, 12).reshape(3, 4)
+    g = rg.Graph()
+    x = g.input(numbers.astype(dtype))
+    late = x[x > 0].sum()
+    y = (rg.absolute(rg.fft.fft(x)) * late).sum() + x[x < 1].sum()
+    found = rg.grad(y, x)
+    assert found.value.dtype == dtype
+    whole = rg.Graph()
+    like = whole.input(numbers.astype(dtype))
+    same = rg.where(like > 0, like, 0).sum()
+    z = (rg.absolute(rg.fft.fft(like)) * same).sum() + rg.where(like < 1, like, 0).sum()
+    np.testing.assert_allclose(found.value, rg.grad(z, like).value, rtol=1e-5)
+
+
+def test_a_dtype_that_shows_late_is_converted() -> None:
+    g = rg.Graph()
+    integers = rg.lift(lambda x: x.astype(np.int64))(g.input([1.5, 2.5]))
+    assert rg.astype(integers, "float64", copy=False).value.dtype == np.float64
+    common = rg.intersect1d(g.input(np.array([1, 2], "int32")), g.input([2.0, 3.0]))
+    assert common.value.dtype == np.float64
+    with pytest.raises(rg.DTypeError, match="imaginary part"):
+        rg.masked_fill(g.input([1.0, 2.0]), [True, False], 1j).value

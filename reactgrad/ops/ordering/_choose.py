@@ -14,7 +14,7 @@ from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
 from reactgrad.ops._clip import clip
 from reactgrad.ops._elementwise import equal, logical_not, logical_or, remainder
-from reactgrad.ops._operand import given, known_dtype, nodes_of
+from reactgrad.ops._operand import given, holds, known_dtype, nodes_of
 from reactgrad.ops._shapes import broadcast, common_device, promote
 from reactgrad.ops._split import unbind
 from reactgrad.ops._where import where
@@ -196,7 +196,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     for condition, function in zip(conditions, functions, strict=True):
         value = function(x, *args, **kw) if callable(function) else function
         result = where(condition, value, zero if result is None else result)
-    return result if dtype in (None, known_dtype(result)) else astype(result, dtype)
+    return result if dtype is None or holds(result, dtype) else astype(result, dtype)
 
 
 def _conditions(x: Any, condlist: Any) -> list[Any]:

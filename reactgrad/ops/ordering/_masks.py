@@ -15,7 +15,7 @@ from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._layout import known_shape
-from reactgrad.ops._operand import flat, given, known_dtype
+from reactgrad.ops._operand import flat, given, holds, known_dtype
 from reactgrad.ops._where import where
 from reactgrad.ops.ordering._take import take
 
@@ -236,4 +236,4 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     x = given(x)
     filled = where(mask, value, x)
     dtype = known_dtype(x)
-    return filled if dtype in (None, known_dtype(filled)) else astype(filled, dtype)
+    return filled if dtype is None or holds(filled, dtype) else astype(filled, dtype)

@@ -15,7 +15,7 @@ from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import equal, maximum
 from reactgrad.ops._layout import expand_dims
-from reactgrad.ops._operand import given, known_dtype
+from reactgrad.ops._operand import given, holds, known_dtype
 from reactgrad.ops._places import Index, rows_at
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._take import numbers_of, take
@@ -82,7 +82,7 @@ def _chosen(dtype: Any, ans: Any, data: Any, numbers: Any, count: int | None) ->
 
 
 def _in(dtype: Any, x: Any) -> Any:
-    return x if dtype is None or known_dtype(x) == dtype else astype(x, dtype)
+    return x if dtype is None or holds(x, dtype) else astype(x, dtype)
 
 
 def _extremum_rule(

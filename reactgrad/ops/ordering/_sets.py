@@ -165,7 +165,7 @@ def intersect1d(
     places = apply(COMMON, (one, other), (bool(assume_unique),))
     values = take(one, places[0])
     dtypes = known_dtype(one), known_dtype(other)
-    if None not in dtypes and np.result_type(*dtypes) != dtypes[0]:
+    if all(dtype is not None for dtype in dtypes) and np.result_type(*dtypes) != dtypes[0]:
         values = astype(values, np.result_type(*dtypes))
     return (values, places[0], places[1]) if return_indices else values
 
