@@ -236,7 +236,7 @@ def layer_norm(
             f"layer_norm: weight={weight!r:.60}. To normalise over the last axes write axis=, as axis=-1 or "
             "axis=(-2, -1); weights are a Var or an array."
         )
-    y = _standardized(x, axis_of(axis), float(eps))
+    y = _standardized(node(x, weight, bias), axis_of(axis), float(eps))
     if weight is not None:
         y = y * weight
     return y if bias is None else y + bias

@@ -7,6 +7,7 @@ from typing import Any
 
 from reactgrad.ops._elementwise import negative
 from reactgrad.ops._index import index_of, part_at
+from reactgrad.ops._operand import node
 from reactgrad.ops.arrangement._put import put_at
 
 
@@ -75,7 +76,7 @@ class Place:
 
     def subtract(self, values: Any, *, unique_indices: bool = False) -> Any:
         """Return the whole with `values` subtracted from the part."""
-        return self._put(negative(values), "add", unique_indices)
+        return self._put(negative(node(values, self._x)), "add", unique_indices)
 
     def multiply(self, values: Any, *, unique_indices: bool = False) -> Any:
         """Return the whole with the part multiplied by `values`."""

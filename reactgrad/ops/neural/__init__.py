@@ -2,7 +2,7 @@
 
 - ``_space``: axes of space, and arguments that have a number for each of them.
 - ``_convolution``: convolutions over 1, 2 and 3 axes of space. ``_transposed``: their transposes.
-- ``_losses``, ``_cross_entropy``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
+- ``_losses``, ``_cross_entropy``, ``_distances``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
 - ``_pooling``: the largest element of windows, parts and all of space. ``_means``: the mean.
   ``_norm_pooling``: the p-norm.
 - ``_resampling``: linear maps along each axis of space.
@@ -21,6 +21,11 @@ from reactgrad.ops.neural._convolution import conv1d as conv1d
 from reactgrad.ops.neural._convolution import conv2d as conv2d
 from reactgrad.ops.neural._convolution import conv3d as conv3d
 from reactgrad.ops.neural._cross_entropy import cross_entropy as cross_entropy
+from reactgrad.ops.neural._distances import cosine_embedding_loss as cosine_embedding_loss
+from reactgrad.ops.neural._distances import cosine_similarity as cosine_similarity
+from reactgrad.ops.neural._distances import normalize as normalize
+from reactgrad.ops.neural._distances import pairwise_distance as pairwise_distance
+from reactgrad.ops.neural._distances import triplet_margin_loss as triplet_margin_loss
 from reactgrad.ops.neural._embedding import embedding as embedding
 from reactgrad.ops.neural._embedding import one_hot as one_hot
 from reactgrad.ops.neural._interpolate import interpolate as interpolate
@@ -29,8 +34,6 @@ from reactgrad.ops.neural._losses import binary_cross_entropy as binary_cross_en
 from reactgrad.ops.neural._losses import (
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
 )
-from reactgrad.ops.neural._losses import cosine_embedding_loss as cosine_embedding_loss
-from reactgrad.ops.neural._losses import cosine_similarity as cosine_similarity
 from reactgrad.ops.neural._losses import gaussian_nll_loss as gaussian_nll_loss
 from reactgrad.ops.neural._losses import hinge_embedding_loss as hinge_embedding_loss
 from reactgrad.ops.neural._losses import huber_loss as huber_loss
@@ -39,12 +42,9 @@ from reactgrad.ops.neural._losses import l1_loss as l1_loss
 from reactgrad.ops.neural._losses import margin_ranking_loss as margin_ranking_loss
 from reactgrad.ops.neural._losses import mse_loss as mse_loss
 from reactgrad.ops.neural._losses import nll_loss as nll_loss
-from reactgrad.ops.neural._losses import normalize as normalize
-from reactgrad.ops.neural._losses import pairwise_distance as pairwise_distance
 from reactgrad.ops.neural._losses import poisson_nll_loss as poisson_nll_loss
 from reactgrad.ops.neural._losses import smooth_l1_loss as smooth_l1_loss
 from reactgrad.ops.neural._losses import soft_margin_loss as soft_margin_loss
-from reactgrad.ops.neural._losses import triplet_margin_loss as triplet_margin_loss
 from reactgrad.ops.neural._means import adaptive_avg_pool1d as adaptive_avg_pool1d
 from reactgrad.ops.neural._means import adaptive_avg_pool2d as adaptive_avg_pool2d
 from reactgrad.ops.neural._means import adaptive_avg_pool3d as adaptive_avg_pool3d

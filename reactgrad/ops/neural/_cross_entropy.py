@@ -14,7 +14,8 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nodes._handle import Handle, stacked
 from reactgrad.ops._elementwise import not_equal
-from reactgrad.ops._layout import ALIAS, known_shape, spread_like
+from reactgrad.ops._layout import known_shape, spread_like
+from reactgrad.ops._operand import node
 from reactgrad.ops._pick import agree, pick
 from reactgrad.ops._reduce import mean, sum
 from reactgrad.ops._softmax import log_softmax
@@ -90,11 +91,9 @@ def cross_entropy(
             f"cross_entropy: axis={axis!r}; classes lie along one axis, an integer."
         ) from None
     wanted: Any = stacked(labels)
-    graph = _graph_of(wanted)
-    if graph is None:
+    if not isinstance(wanted, Handle):
         wanted = np.asarray(wanted)
-    elif _graph_of(logits) is None:
-        logits = graph._apply(ALIAS, (stacked(logits),), ())
+    logits = node(logits, wanted, weight)
     if not 0.0 <= label_smoothing <= 1.0:
         raise DTypeError(
             f"cross_entropy: label_smoothing={label_smoothing!r:.40}; it is a part, from 0 to 1."
@@ -162,7 +161,3 @@ def _of_numbers(
     else:
         even = reduced("cross_entropy", even, reduction)
     return (1.0 - label_smoothing) * hard + label_smoothing * even
-
-
-def _graph_of(x: Any) -> Any:
-    return x._graph if isinstance(x, Handle) else None

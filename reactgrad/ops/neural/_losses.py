@@ -12,7 +12,7 @@ from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import add_kernels
 from reactgrad.backend.numpy import _losses
-from reactgrad.nodes._handle import Handle, apply, graph_of
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Op
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._elementwise import (
@@ -27,6 +27,7 @@ from reactgrad.ops._elementwise import (
     square,
 )
 from reactgrad.ops._layout import spread_like
+from reactgrad.ops._operand import node
 from reactgrad.ops._pick import agree, pick
 from reactgrad.ops._reduce import mean, sum
 from reactgrad.ops._softmax import alike
@@ -54,19 +55,15 @@ def reduced(name: str, costs: Any, reduction: str) -> Any:
         ) from None
 
 
-def _node(one: Any, *others: Any) -> Any:
-    return one if isinstance(one, Handle) else graph_of(others).const(one)
-
-
-def _pair(name: str, input: Any, target: Any) -> tuple[Any, Any]:
-    """Return prediction and target as nodes of one shape.
+def _pair(name: str, input: Any, target: Any, *others: Any) -> tuple[Any, Any]:
+    """Return prediction and target as nodes of one shape, in the graph of the first node among all operands.
 
     Raises
     ------
     ShapeError
         If they have different shapes: they would broadcast, and the mean be that of all pairs.
     """
-    one, other = _node(input, target), _node(target, input)
+    one, other = node(input, target, *others), node(target, input, *others)
     if not agree(one.shape, other.shape):
         raise ShapeError(
             f"rg.{name} of a prediction of shape {one.shape} and a target of shape {other.shape}: they have one "
@@ -119,7 +116,7 @@ def mse_loss(input: Any, target: Any, /, *, reduction: str = "mean", weight: Any
     >>> y.value
     np.float64(2.5)
     """
-    one, other = _pair("mse_loss", input, target)
+    one, other = _pair("mse_loss", input, target, weight)
     costs = square(one - other)
     if weight is None:
         return reduced("mse_loss", costs, reduction)
@@ -130,7 +127,7 @@ def _weighted_mean(name: str, costs: Any, weight: Any, reduction: str) -> Any:
     weighted = costs * weight
     if reduction != "mean":
         return reduced(name, weighted, reduction)
-    return sum(weighted) / sum(spread_like(_node(weight, costs), costs))
+    return sum(weighted) / sum(spread_like(node(weight, costs), costs))
 
 
 def l1_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> Any:
@@ -250,7 +247,7 @@ def binary_cross_entropy(
     >>> y.value.round(6)
     np.float64(0.346574)
     """
-    p, t = _pair("binary_cross_entropy", input, target)
+    p, t = _pair("binary_cross_entropy", input, target, weight)
     costs = apply(BINARY_CROSS_ENTROPY, (p, t))
     return reduced("binary_cross_entropy", _weighted(costs, weight), reduction)
 
@@ -283,10 +280,10 @@ def binary_cross_entropy_with_logits(
     >>> y.value.round(6)
     array([6.93147e-01, 1.00000e+03])
     """
-    x, t = _pair("binary_cross_entropy_with_logits", input, target)
+    x, t = _pair("binary_cross_entropy_with_logits", input, target, weight, pos_weight)
     least = ops.softplus(-x)  # -log of the probability of a yes
     if pos_weight is not None:
-        least = (1.0 + (pos_weight - 1.0) * t) * least
+        least = (1.0 + (node(pos_weight, x) - 1.0) * t) * least
     costs = (1.0 - t) * x + least
     return reduced("binary_cross_entropy_with_logits", _weighted(costs, weight), reduction)
 
@@ -325,8 +322,8 @@ def nll_loss(
     >>> y.value
     np.float64(0.5)
     """
-    x = _node(input, target, weight)
-    labels = _node(target, x)
+    x = node(input, target, weight)
+    labels = node(target, x)
     if labels.dtype.kind not in "iu":
         raise DTypeError(
             f"rg.nll_loss: the target is of {labels.dtype}; classes are numbered by integers."
@@ -343,7 +340,7 @@ def picked_loss(
     chosen = labels if kept is None else where(kept, labels, 0)
     costs = -pick(x, chosen, axis)
     if weight is not None:
-        costs = costs * ops.take(_node(weight, x), chosen)
+        costs = costs * ops.take(node(weight, x), chosen)
     if kept is not None:
         costs = where(kept, costs, 0.0)
     if reduction != "mean":
@@ -358,8 +355,8 @@ def counted(labels: Any, weight: Any, ignore_index: int | None, dtype: Any) -> A
     if weight is None:
         return None if kept is None else ops.astype(kept, dtype)
     if kept is None:
-        return ops.take(_node(weight, labels), labels)
-    return where(kept, ops.take(_node(weight, labels), where(kept, labels, 0)), 0.0)
+        return ops.take(node(weight, labels), labels)
+    return where(kept, ops.take(node(weight, labels), where(kept, labels, 0)), 0.0)
 
 
 def kl_div(input: Any, target: Any, /, *, reduction: str = "mean", log_target: bool = False) -> Any:
@@ -397,92 +394,6 @@ def kl_div(input: Any, target: Any, /, *, reduction: str = "mean", log_target: b
 # --- distances and margins ---------------------------------------------------------------------
 
 
-def cosine_similarity(x1: Any, x2: Any, /, axis: int = 1, eps: float = 1e-8) -> Any:
-    """Return the cosine of the angle between vectors along an axis.
-
-    Parameters
-    ----------
-    x1, x2 : Var or array_like
-        Shapes that broadcast together.
-    axis : int
-        The axis of the vectors; ``dim`` in PyTorch.
-    eps : float
-        Lengths count as at least this.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.cosine_similarity([[1.0, 1.0]], [[2.0, 0.0]])
-    >>> y.value.round(6)
-    array([0.707107])
-    """
-    one, other = _node(x1, x2), _node(x2, x1)
-    long = one.shape[axis:][:1]
-    if one.ndim != other.ndim or long != other.shape[axis:][:1] or None in long:
-        one, other = ops.broadcast_arrays(one, other)
-    return sum(_direction(one, axis, eps) * _direction(other, axis, eps), axis)
-
-
-def _length(x: Any, axis: int) -> Any:
-    return ops.norm(x, axis=axis, keepdims=True)
-
-
-def _direction(x: Any, axis: int, eps: float) -> Any:
-    return x / maximum(_length(x, axis), eps)
-
-
-def normalize(input: Any, /, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
-    """Return vectors divided by their p-norm along an axis, which counts as at least `eps`.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.normalize([[3.0, 4.0]])
-    >>> y.value
-    array([[0.6, 0.8]])
-    """
-    x = _node(input)
-    return x / maximum(ops.norm(x, p, axis, True), eps)
-
-
-def pairwise_distance(
-    x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False
-) -> Any:
-    """Return the p-norm of ``x1 - x2 + eps`` along the last axis, as PyTorch does.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.pairwise_distance([[3.0, 4.0]], [[0.0, 0.0]], eps=0.0)
-    >>> y.value
-    array([5.])
-    """
-    one, other = _node(x1, x2), _node(x2, x1)
-    return ops.norm(one - other + eps, p, -1, keepdims)
-
-
-def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, /, *, margin: float = 0.0, reduction: str = "mean"
-) -> Any:
-    """Return the mean of 1 less the cosine where the target is 1, else of the cosine above the margin.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.cosine_embedding_loss([[1.0, 0.0]], [[0.0, 1.0]], [1])
-    >>> y.value
-    np.float64(1.0)
-    """
-    t = _node(target, input1, input2)
-    cosine = cosine_similarity(input1, input2, -1)
-    costs = where(ops.equal(t, 1), 1.0 - cosine, relu(cosine - margin))
-    return reduced("cosine_embedding_loss", costs, reduction)
-
-
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, /, *, margin: float = 0.0, reduction: str = "mean"
 ) -> Any:
@@ -496,7 +407,7 @@ def margin_ranking_loss(
     >>> y.value
     np.float64(2.5)
     """
-    one, other = _node(input1, input2, target), _node(input2, input1, target)
+    one, other = node(input1, input2, target), node(input2, input1, target)
     return reduced("margin_ranking_loss", relu(-(target * (one - other)) + margin), reduction)
 
 
@@ -534,37 +445,6 @@ def soft_margin_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> 
     """
     x, t = _pair("soft_margin_loss", input, target)
     return reduced("soft_margin_loss", ops.softplus(-(t * x)), reduction)
-
-
-def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    /,
-    *,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Any:
-    """Return the mean of how much nearer than by a margin the positive should be to the anchor.
-
-    With `swap` the distance of the positive to the negative counts where it is smaller.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.triplet_margin_loss([[0.0]], [[3.0]], [[1.0]], eps=0.0)
-    >>> y.value
-    np.float64(3.0)
-    """
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = minimum(far, pairwise_distance(positive, negative, p, eps))
-    near = pairwise_distance(anchor, positive, p, eps)
-    return reduced("triplet_margin_loss", relu(near - far + margin), reduction)
 
 
 def poisson_nll_loss(
@@ -621,10 +501,10 @@ def gaussian_nll_loss(
     >>> y.value
     np.float64(2.0)
     """
-    x, t = _node(input, target, var), _node(target, input, var)
+    x, t = node(input, target, var), node(target, input, var)
     if not _reaches(t.shape, x.shape):
         x, t = _pair("gaussian_nll_loss", x, t)
-    variance = _node(var, x)
+    variance = node(var, x)
     if variance.ndim < x.ndim:
         variance = ops.expand_dims(variance, -1)
     bounded = variance + maximum(eps - variance, 0.0).detach()

@@ -6,6 +6,7 @@ from typing import Any
 
 from reactgrad._errors import ShapeError
 from reactgrad.nodes._handle import apply
+from reactgrad.ops._operand import node
 from reactgrad.ops.neural._convolution import TRANSPOSE, along_channels, differ
 from reactgrad.ops.neural._space import each, operand, whole, with_samples, without_samples
 
@@ -22,7 +23,7 @@ def _conv_transpose(
     dilation: Any,
 ) -> Any:
     name = f"conv_transpose{axes}d"
-    x, added = with_samples(name, x, axes)
+    x, added = with_samples(name, node(x, weight, bias), axes)
     steps = each(name, "stride", stride, axes)
     dilated = each(name, "dilation", dilation, axes)
     pads = each(name, "padding", padding, axes, 0)
@@ -37,7 +38,7 @@ def _conv_transpose(
     attrs = (steps, exact, dilated, whole(name, "groups", groups, 1))
     y = apply(TRANSPOSE, (x, operand(weight)), attrs)
     if bias is not None:
-        bias = operand(bias)
+        bias = node(bias, x)
         made = y.shape[1]
         if bias.ndim != 1 or differ(bias.shape[0], made):
             raise ShapeError(

@@ -6,8 +6,8 @@ from typing import Any
 
 from reactgrad import ops
 from reactgrad._errors import ShapeError
-from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.ops._elementwise import multiply, negative, sigmoid
+from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops._softmax import softmax
 from reactgrad.ops._split import split
@@ -35,7 +35,7 @@ def glu(input: Any, axis: int = -1) -> Any:
     >>> y.value
     array([0.5, 1. ])
     """
-    x: Any = input if isinstance(input, Handle) else graph_of((input,)).const(input)
+    x = node(input)
     at = normal_axis("glu", axis, x.ndim)
     length = x.shape[at]
     if length is None or length % 2:
@@ -83,5 +83,6 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     >>> y.value
     array([9.])
     """
+    input1 = node(input1, input2, weight, bias)
     y = ops.einsum("...m,kmn,...n->...k", input1, weight, input2)
     return y if bias is None else y + bias
