@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -137,11 +138,25 @@ def _read_header(path: str | os.PathLike[str]) -> None:
                 raise LoadError(f"tensor {name!r:.60} has the dtype {dtype!r:.60}")
 
 
+SAFE_LIMIT: Final = 5000  # of frames, which a stack of the usual size has room for
+
+
+def _nesting(content: bytes) -> int:
+    """Return how deeply brackets are nested at most, those in texts included."""
+    codes = np.frombuffer(content, np.uint8)
+    opened = np.isin(codes, np.frombuffer(b"[{", np.uint8)).astype(np.int64)
+    closed = np.isin(codes, np.frombuffer(b"]}", np.uint8))
+    return int(np.cumsum(opened - closed).max(initial=0))
+
+
 def _strict_json(content: bytes) -> Any:
     """Return the content of JSON.
 
     Raise for constants that JSON lacks and for names that occur twice.
     """
+    # Where a program has raised the limit, the parser would end the process, not raise RecursionError.
+    if sys.getrecursionlimit() > SAFE_LIMIT and _nesting(content) > SAFE_LIMIT:
+        raise LoadError("it is damaged: its JSON is nested too deeply")
     try:
         return json.loads(
             content.decode(), object_pairs_hook=_once_each, parse_constant=_no_constant

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import struct
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
@@ -325,6 +327,27 @@ RAW: dict[str, tuple[bytes, str]] = {
     "a number of many digits": (struct.pack("<Q", 6001) + b"{" + b"9" * 6000, "damaged"),
     "infinity": (struct.pack("<Q", 14) + b'{"a":Infinity}', "Infinity is no JSON"),
 }
+
+
+def test_deep_lists_are_refused_where_the_limit_of_recursion_is_high(
+    tmp_path: Path,
+) -> None:
+    """In a process of its own, which would end here."""
+    path = tmp_path / "g"
+    path.write_bytes(RAW["deep lists"][0])
+    program = f"""
+import sys
+import reactgrad as rg
+sys.setrecursionlimit(10_000_000)
+try:
+    rg.load({str(path)!r})
+except rg.LoadError as error:
+    print("nested too deeply" in str(error))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 @pytest.mark.parametrize("what", RAW)
