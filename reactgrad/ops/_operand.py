@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, graph_of, stacked
 from reactgrad.ops._astype import astype
 from reactgrad.ops._layout import known_shape, reshape, spread_like
@@ -49,7 +50,8 @@ def in_dtype(x: Any, dtype: Any) -> Any:
     """Return `x` in a dtype; itself where it has that, or `dtype` is ``None``."""
     if dtype is None:
         return x
-    dtype = np.dtype(dtype)
+    if not isinstance(dtype, np.dtype):
+        dtype = read_dtype("a conversion", dtype)
     return x if isinstance(x, Handle) and x.dtype == dtype else astype(x, dtype)  # type: ignore[attr-defined]
 
 

@@ -149,6 +149,8 @@ def register(xp: Any, kind: str) -> None:
 
     def bind_logsumexp(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         x, axis = inputs[0], attrs[0]
+        if not x.ndim:
+            return partial(xp.copyto, out, x)
         dtype = wide(out.dtype)
 
         def run() -> None:

@@ -62,6 +62,7 @@ CASES = [
     Case("cummax", lambda x: rg.cummax(x, 0), lambda x: np.maximum.accumulate(x, 0), M),
     Case("cummin", lambda x: rg.cummin(x, 1), lambda x: np.minimum.accumulate(x, 1), M),
     Case("logcumsumexp", lambda x: rg.logcumsumexp(x, 0), logcumsumexp, M, dtypes="dfe"),
+    Case("logsumexp of a number", rg.logsumexp, lambda x: x + 0, [()], dtypes="dfe"),
     Case(
         "logsumexp", lambda x: rg.logsumexp(x, 0), lambda x: logsumexp(x, axis=0), M, dtypes="dfe"
     ),

@@ -158,6 +158,7 @@ def test_extremum_of_nothing_is_where_it_begins() -> None:
         (lambda x: rg.norm(x, 5), "no norm of matrices"),
         (lambda x: rg.norm(x[None], 2), "one axis"),
         (lambda x: rg.logsumexp(x * 1j), "real numbers"),
+        (lambda x: rg.prod(x, dtype="long double float"), "is no dtype"),
         (lambda x: rg.cummax(x * 1j), "no order"),
     ],
 )
