@@ -147,6 +147,8 @@ def normal_axis(name: str, axis: Any, ndim: int) -> int:
         number = int(axis.__index__())
     except AttributeError:
         raise DTypeError(f"{name}: axis must be an integer, not {axis!r}.") from None
+    if isinstance(axis, bool):  # NumPy's functions do not agree on what it means
+        raise DTypeError(f"{name}: axis must be an integer, not {axis!r}.")
     if not -ndim <= number < ndim:
         raise AxisError(
             f"{name}: axis {number} does not exist in a value with {ndim} axes; it must be from "

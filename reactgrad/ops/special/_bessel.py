@@ -12,7 +12,8 @@ from reactgrad.backend.numpy import _bessel
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import times
 from reactgrad.ops._elementwise import sign
-from reactgrad.ops.special._form import smooth, with_kernels
+from reactgrad.ops._operand import node
+from reactgrad.ops.special._form import smooth, widened, with_kernels
 
 
 def _plain_rule(g: Any, ans: Any, x: Any, order: int) -> Any:
@@ -84,7 +85,7 @@ def i0(x: Any, /) -> Any:
     >>> print(y.value)
     [1.         1.26606588]
     """
-    return _plain(x, 0)
+    return _plain(widened(node(x)), 0)
 
 
 def i0e(x: Any, /) -> Any:

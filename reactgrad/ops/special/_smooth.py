@@ -11,7 +11,7 @@ from reactgrad.ops._chain import over, times
 from reactgrad.ops._clip import clip
 from reactgrad.ops._elementwise import equal, less_equal, log, log1p, logical_and, public, sin
 from reactgrad.ops._where import where
-from reactgrad.ops.special._form import smooth, with_kernels
+from reactgrad.ops.special._form import smooth, widened, with_kernels
 from reactgrad.ops.special._pairs import together
 
 
@@ -65,7 +65,7 @@ def sinc(x: Any, /) -> Any:
     if x.dtype.kind == "c":
         angle = where(equal(x, 0), 1e-20, x) * math.pi
         return sin(angle) / angle
-    return apply(SINC, (x,), (0,))
+    return apply(SINC, (widened(x),), (0,))
 
 
 def logit(x: Any, /, eps: float | None = None) -> Any:

@@ -151,6 +151,7 @@ def test_extremum_of_nothing_is_where_it_begins() -> None:
         (lambda x: rg.cumulative_sum(x), "say which one"),
         (lambda x: rg.cumsum(x, 2), "does not exist"),
         (lambda x: rg.argmax(x, (0, 1)), "must be an integer"),
+        (lambda x: rg.cumsum(x, axis=True), "must be an integer, not True"),
         (lambda x: rg.argmax(x[:0], 0), "length 0"),
         (lambda x: np.add.reduceat(x, [0, 2]), r"rg\.stack\(\[rg\.sum"),
         (lambda x: np.add.at(x, [0], 1.0), "never written in place"),

@@ -265,3 +265,10 @@ def test_two_results_are_computed_apart() -> None:
     run = g.forward(whole)
     assert whole in run.ran
     assert fraction not in run.ran
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "float16", "float32"])
+def test_functions_of_numpy_that_are_no_ufuncs_widen_short_integers(dtype: str) -> None:
+    x = np.array([0, 1, 3]).astype(dtype)
+    for function in (np.i0, np.sinc):
+        assert function(rg.Graph().input(x)).value.dtype == function(x).dtype
