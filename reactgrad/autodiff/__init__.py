@@ -22,6 +22,7 @@ What uses them:
 - ``_hooks``: gradient hooks, and hooks after ``backward``.
 - ``_custom``: derivatives by rules of the user, checked against the values they belong to.
 - ``_edges``: the edges that gradients may pass.
+- ``_record``: records of programs, for files.
 - ``_origin``: the forward node that a gradient node belongs to, for messages.
 - ``_check``: derivative rules compared with finite differences.
 """

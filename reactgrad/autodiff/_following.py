@@ -110,7 +110,7 @@ class Following(Sweep):
             self._changes, self._updating = changes, True
             before, programs.changing = programs.changing, not programs.following
             try:
-                if broken:
+                if broken or self.hollow:
                     self._restart(redefine)
                 else:
                     self._follow(changed, respecced, redefine)
@@ -180,7 +180,7 @@ class Following(Sweep):
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything again that was asked for."""
-        for name in (*TABLES, "refusal"):
+        for name in (*TABLES, "refusal", "hollow"):
             self._note(self, name, getattr(self, name))
         reads = self.reads
         try:
@@ -188,7 +188,7 @@ class Following(Sweep):
             self._check_cycle(self._edges)
         finally:  # also where it is refused: after the undo the former nodes count again
             self.reads = reads | self.reads
-        self.refusal = None
+        self.refusal, self.hollow = None, False
         wanted = [slot for slot in self._given if self._shown(slot) is not None]
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)

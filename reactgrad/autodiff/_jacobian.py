@@ -41,6 +41,18 @@ class Jacobian(Program):
         self._open(output, self._direction(output, x))
         self._anchors.append(output._graph._host.anchor(x._slot))
 
+    def come_back(self, graph: Any, record: Any) -> None:
+        """Begin as the hollow program of a record; see ``_record``."""
+        (self._x,) = record.about
+        ((source, _),) = record.seeds
+        self._mode = "forward" if source == self._x else "reverse"
+        super().come_back(graph, record)
+        self._anchors.append(graph._host.anchor(self._x))
+
+    def about(self) -> tuple[int, ...]:
+        """Return the node that the Jacobian is for."""
+        return (self._x,)
+
     def _direction(self, output: Any, x: Any) -> dict[int, Any]:
         """Return the source of the derivatives with one direction: what the pattern is built for."""
         source = x if self._mode == "forward" else output

@@ -61,6 +61,19 @@ class Program(Following):
         self.number = self._graph._programs.add(self)
         self._watch_seeds()
 
+    def come_back(self, graph: Any, record: Any) -> None:
+        """Begin as the hollow program of a record; see ``_record``."""
+        self._open(
+            handle(graph, record.output), {at: handle(graph, seed) for at, seed in record.seeds}
+        )
+        self.hollow = True
+        self.observed |= record.observed
+        graph._programs.observing |= bool(self.observed)
+
+    def about(self) -> tuple[int, ...]:
+        """Return the nodes that a program of this kind needs besides output and seeds."""
+        return ()
+
     def adjoints(self, wanted: Sequence[int], held: dict[int, Any] | None = None) -> list[Any]:
         """Return the adjoints of these nodes as Vars.
 

@@ -65,7 +65,7 @@ class Rules(Paths):
         """Return the nodes whose rules were built for something that no longer holds, and whether
         each waits for a run.
         """
-        if self.broken:
+        if self.broken or self.hollow:  # what the rules of a hollow one have read is not known
             return {self._output: False}
         serial, still_so = self._graph._scheduler.topology.serial, self._still_so
         found = {

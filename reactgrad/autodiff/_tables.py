@@ -75,6 +75,7 @@ class Tables:
         "_sharers",
         "_updating",
         "adjoint",
+        "hollow",
         "number",
         "observed",
         "reads",
@@ -90,6 +91,8 @@ class Tables:
         self.seeds = seeds
         self._updating = False
         self.refusal: Any = None  # the node that raises the reason, if it is broken
+        # True if it comes from a file and knows nothing but what it gave out: see `_record`.
+        self.hollow = False
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
         # What is built may outlive these handles, and needs their nodes.
@@ -136,6 +139,7 @@ class Tables:
         program._updating = False
         refusal = self.refusal
         program.refusal = None if refusal is None else handle(graph, refusal._slot)
+        program.hollow = self.hollow
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
@@ -195,7 +199,7 @@ class Tables:
     @property
     def is_plain(self) -> bool:
         """True if the tables depend on nothing but the definitions and shapes of nodes."""
-        return not (self.broken or self.observed or self.seen or self._inner)
+        return not (self.broken or self.hollow or self.observed or self.seen or self._inner)
 
     def tables(self) -> dict[str, Any]:
         """Return the tables as they are.

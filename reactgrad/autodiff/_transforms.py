@@ -80,7 +80,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         moving = [one for one in stand_ins if one is not None]
         # Not the program of rg.grad: this one lives as long as the products.
         program = graph._programs.made(
-            slope._slot, "hvp", lambda: _Products(slope, _ones(slope), moving)
+            slope._slot, "hvp", lambda: Products(slope, _ones(slope), moving)
         )
         found = tuple(program.adjoints_or_zeros([x._slot for x in wanted]))
     return found[0] if single else found
@@ -89,7 +89,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
 def _stand_in(y: Any, v: Any, xs: Sequence[Any]) -> Any:
     """Return a separate node for a direction of `y` that may depend on `xs`, else ``None``.
 
-    See ``_Products``.
+    See ``Products``.
     """
     graph = xs[0]._graph
     moves = hasattr(v, "_programs_dict") and (v.parents or any(v is x for x in xs))
@@ -100,7 +100,7 @@ def _stand_in(y: Any, v: Any, xs: Sequence[Any]) -> Any:
         return graph._programs.stand_in((serial[y._slot], serial[v._slot]), lambda: alias(v))
 
 
-class _Products(Program):
+class Products(Program):
     """Products of a Hessian, computed as the gradient of the slope.
 
     Hooks are refused: they are for gradients of the output.
@@ -117,6 +117,16 @@ class _Products(Program):
         serial = slope._graph._scheduler.topology.serial
         self._directions = {v._slot: serial[v._slot] for v in stand_ins}
         super().__init__(slope, seed)
+
+    def come_back(self, graph: Any, record: Any) -> None:
+        """Begin as the hollow program of a record; see ``_record``."""
+        serial = graph._scheduler.topology.serial
+        self._directions = {at: serial[at] for at in record.about}
+        super().come_back(graph, record)
+
+    def about(self) -> tuple[int, ...]:
+        """Return the nodes that stand for directions and are still there."""
+        return tuple([at for at in self._directions if self._is_direction(at)])
 
     def twin(self, graph: Any) -> Program:
         """Return the same program in a fork of the graph."""

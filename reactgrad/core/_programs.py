@@ -191,6 +191,10 @@ class Programs:
         """Enter a program for ``find``."""
         self._by_output[output, key] = program
 
+    def keys_of(self, program: Program) -> tuple[Any, ...]:
+        """Return the keys under which ``find`` returns this program."""
+        return tuple([key for (_, key), one in self._by_output.items() if one is program])
+
     def name_as(self, others: Programs, copies: dict[Program, Program]) -> None:
         """Enter the copies of a fork for ``find`` under the keys of their originals."""
         for key, program in others._by_output.items():

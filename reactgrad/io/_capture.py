@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad._errors import BusyError, SaveError
 from reactgrad.autodiff._hooks import GradientHook
+from reactgrad.autodiff._record import Record, take_record
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of, storage_shape
 from reactgrad.core._handles import tidy
@@ -55,11 +56,11 @@ def capture(graph: Core) -> State:
         tidy(graph)
         graph._shapes.clear(graph)
         scheduler.attend()
-        return _capture(graph, _wanted(graph))
+        return _capture(graph, *_wanted(graph))
 
 
-def _capture(graph: Core, slots: list[int]) -> State:
-    """Return the state of these nodes."""
+def _capture(graph: Core, slots: list[int], records: list[Record]) -> State:
+    """Return the state of these nodes and gradient programs."""
     host, scheduler = graph._host, graph._scheduler
     topology, versions = scheduler.topology, scheduler.versions
     number = {slot: i for i, slot in enumerate(slots)}
@@ -69,7 +70,7 @@ def _capture(graph: Core, slots: list[int]) -> State:
     definition: list[int] = []
     spec_of: list[int] = []
     parents: list[int] = []
-    records: list[int] = []
+    versions_seen: list[int] = []
     record_count: list[int] = []
     for slot in slots:
         op, attrs = host.ops[slot], host.attrs[slot]
@@ -96,7 +97,7 @@ def _capture(graph: Core, slots: list[int]) -> State:
         if slot in scheduler.cycles or (record and min(record) < 0):
             record = None
         record_count.append(-1 if record is None else len(record))
-        records += record or ()
+        versions_seen += record or ()
 
     def nodes(some: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(number[slot] for slot in some if slot in number))
@@ -120,7 +121,7 @@ def _capture(graph: Core, slots: list[int]) -> State:
         version=column([versions.version[slot] for slot in slots]),
         parents=column(parents),
         parent_count=column([len(topology.parents[slot]) for slot in slots]),
-        records=column(records),
+        records=column(versions_seen),
         record_count=column(record_count),
         values=_values(graph, slots),
         max_bytes=graph._host.limit,
@@ -153,6 +154,7 @@ def _capture(graph: Core, slots: list[int]) -> State:
             for node, operands in by_node(host.branches)
         ),
         dynamic=pairs(scheduler.dynamic),
+        gradients=tuple([record.numbered(number) for record in records]),
     )
 
 
@@ -197,8 +199,10 @@ def _value(graph: Core, slot: int) -> Any:
     return array
 
 
-def _wanted(graph: Core) -> list[int]:
-    """Return the slots of nodes that exist not only for gradient programs, in order of creation."""
+def _wanted(graph: Core) -> tuple[list[int], list[Record]]:
+    """Return the slots of nodes that exist not only for gradient programs, in order of creation, and
+    records of the programs that gave out some of these.
+    """
     host, scheduler, topology = graph._host, graph._scheduler, graph._scheduler.topology
     # A reference held by programs, pins and choices is not one held by the user.
     holders: Counter[int] = Counter()
@@ -227,12 +231,46 @@ def _wanted(graph: Core) -> list[int]:
             ref = host.handles[slot]
             var = [None if ref is None else ref()]
             if slot in host.owners or slot in seeds:
-                if var[0] is None or references(var, 0) <= holders[id(var[0])]:
+                if var[0] is None:
+                    if not _rests(graph, slot):
+                        continue
+                elif references(var, 0) <= holders[id(var[0])]:
                     continue
             elif var[0] is None and scheduler.leaf[slot] and topology.children[slot]:
                 continue  # wanted only if a consumer is
         wanted.append(slot)
     found = set(wanted)
+    _add_ancestors(graph, found, wanted)
+    built: dict[int, list[int]] = defaultdict(list)
+    for slot, number in host.owners.items():
+        built[number].append(slot)
+    while needed := _needed(records := _records(graph, found, built)) - found:
+        found |= needed
+        _add_ancestors(graph, found, [*needed])
+    return [slot for slot in slots if slot in found], records
+
+
+def _rests(graph: Core, slot: int) -> bool:
+    """Return whether this is a gradient from a file, of which no Var was taken yet."""
+    host, topology = graph._host, graph._scheduler.topology
+    from_file = topology.serial[slot] <= host.restored_serial
+    return from_file and host.handles[slot] is None and slot in host.givers
+
+
+def _records(graph: Core, found: set[int], built: dict[int, list[int]]) -> list[Record]:
+    """Return records of the programs that gave out some of these nodes."""
+    records = [take_record(program, found, built) for program in graph._programs.in_order()]
+    return [record for record in records if record is not None]
+
+
+def _needed(records: list[Record]) -> set[int]:
+    """Return the nodes that must be there for these programs to come back."""
+    return {slot for record in records for slot in record.needs()}
+
+
+def _add_ancestors(graph: Core, found: set[int], wanted: list[int]) -> None:
+    """Add to `found` everything that the nodes in `wanted` are computed from."""
+    host, topology = graph._host, graph._scheduler.topology
     while wanted:
         slot = wanted.pop()
         pin = host.pins.get(slot)
@@ -241,4 +279,3 @@ def _wanted(graph: Core) -> list[int]:
             if parent not in found:
                 found.add(parent)
                 wanted.append(parent)
-    return [slot for slot in slots if slot in found]

@@ -11,8 +11,10 @@ from dataclasses import fields
 import numpy as np
 
 from reactgrad._errors import LoadError
+from reactgrad.autodiff._record import KINDS, Record
 from reactgrad.io._state import Choice, Column, State
 from reactgrad.nodes._lifted import Lifted as Lifted
+from reactgrad.nodes._op import Leaf as Leaf
 from reactgrad.scheduler import RANK_GAP, listed
 
 # Serials and versions stay far below the limit of 64 bits, also multiplied by the gap of ranks.
@@ -103,7 +105,7 @@ def _check_some(state: State) -> None:
             entry[0] if isinstance(entry, tuple) else entry for entry in getattr(state, one.name)
         ]
         for one in fields(State)
-        if one.default == ()
+        if one.default == () and one.name != "gradients"
     }
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):
@@ -139,3 +141,26 @@ def _check_some(state: State) -> None:
         lifted = isinstance(state.definitions[state.definition[node]], Lifted | Choice)
         if not lifted or not 0 <= count < state.parent_count[node]:
             raise LoadError(f"{state.label(node)!r} cannot have read other nodes while it ran")
+    for record in state.gradients:
+        _check_gradient(record, state)
+
+
+def _check_gradient(record: Record, state: State) -> None:
+    """Check the record of a gradient program by itself and against the nodes that it speaks of."""
+    n, kind = len(state), record.kind
+    if kind not in KINDS:
+        raise LoadError(f"{kind!r:.60} is no kind of gradient")
+    sources = [at for at, _ in record.seeds]
+    fits = {
+        "reverse": sources == [record.output] and not record.about,
+        "products": sources == [record.output],
+        "forward": len({*sources}) == len(sources) > 0 and not record.about,
+        "jacobian": len(record.about) == 1
+        and (sources == [record.output] or sources == [*record.about]),
+    }
+    seen = {*record.needs(), *record.nodes, *(at for at, _ in record.observed)}
+    if not fits[kind] or not all(0 <= node < n for node in seen):
+        raise LoadError("a gradient is not that of a node along given derivatives")
+    for node in (one for _, one in record.given):
+        if isinstance(state.definitions[state.definition[node]], Leaf):
+            raise LoadError(f"{state.label(node)!r} is a leaf, and listed as a gradient")

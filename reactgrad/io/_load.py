@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad._errors import LoadError
+from reactgrad.autodiff._record import Key, Record
 from reactgrad.backend import Spec
 from reactgrad.core._core import C
 from reactgrad.functions._function import Applied, Function
@@ -60,7 +61,7 @@ _APPLIED = {"function", "layout", "keywords"}
 _LIFTED = {*_APPLIED, "vjp", "jvp", "declared", "outputs"}
 # Of the manifest: what a state has, but for columns, which are tensors, and values, which have forms.
 _FIELDS = {one.name for one in fields(State)} - {*COLUMNS, "values"} | {"forms", "objects"}
-_LATER = ("scopes",)  # not in the files of the first versions
+_LATER = ("scopes", "gradients")  # not in the files of the first versions
 _FORMER = ("floats",)  # no longer needed
 
 
@@ -182,6 +183,15 @@ def _no_constant(name: str) -> Any:
     raise LoadError(f"it is damaged: {name} is no JSON")
 
 
+def _key(form: Any) -> Key:
+    """Return a key by which a gradient program is found."""
+    if type(form) is list:
+        return tuple([_key(one) for one in form])
+    if form is not None and type(form) not in (int, str):
+        raise LoadError(f"{form!r:.60} is no key of a gradient")
+    return form
+
+
 def _check_once(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
@@ -294,6 +304,7 @@ class _Unpacking:
             ),
             choices=tuple([(node(i), nodes(chosen)) for i, chosen in self.entries("choices", 2)]),
             dynamic=tuple([(node(i), node(count)) for i, count in self.entries("dynamic", 2)]),
+            gradients=tuple([self.gradient(form) for form in self.entries("gradients", 8)]),
         )
         # Every tensor was taken out when it was used.
         if self.tensors:
@@ -334,6 +345,36 @@ class _Unpacking:
     def entries(self, what: str, count: int) -> list[list[Any]]:
         listed = many(self.manifest[what], f"the list of {what}")
         return [items_of(entry, count, f"an entry of {what}") for entry in listed]
+
+    def pairs(self, form: Any) -> tuple[tuple[int, int], ...]:
+        """Return pairs of nodes."""
+        found = [items_of(pair, 2, "a pair of nodes") for pair in many(form, "pairs of nodes")]
+        return tuple([(self.node(a), self.node(b)) for a, b in found])
+
+    def gradient(self, form: list[Any]) -> Record:
+        """Return the record of a gradient program."""
+        kind, output, keys, seeds, given, observed, about, nodes = form
+        shapes = [items_of(one, 2, "an observed shape") for one in many(observed, "shapes")]
+        return Record(
+            text(kind, "the kind of a gradient"),
+            self.node(output),
+            tuple([_key(key) for key in many(keys, "keys")]),
+            self.pairs(seeds),
+            self.pairs(given),
+            tuple(
+                [
+                    (
+                        self.node(at),
+                        tuple(
+                            [whole(n, "a length", 0, MOST_LENGTH) for n in many(shape, "a shape")]
+                        ),
+                    )
+                    for at, shape in shapes
+                ]
+            ),
+            self.nodes(about),
+            self.nodes(nodes),
+        )
 
     def pattern(self, form: Any) -> Spec:
         pattern = self.reader.spec(form)

@@ -50,6 +50,7 @@ def to_networkx(graph: Core) -> nx.MultiDiGraph:
         in orders of creation and of running; and those of some nodes: ``name``, ``cutoff``, ``frozen``, ...
         An edge leads from an operand to the node computed from it, at ``position``, with the parent's
         version that was ``seen`` when it was last computed, and ``detached`` where no gradient passes.
+        ``gradients`` of the whole says which nodes are gradients of which, so that these follow edits.
 
     Raises
     ------
@@ -77,8 +78,9 @@ def to_networkx(graph: Core) -> nx.MultiDiGraph:
         seed=state.seed,
         next_serial=state.next_serial,
         max_bytes=state.max_bytes,
-        **({} if state.device == "cpu" else {"device": state.device}),
     )
+    if state.device != "cpu":
+        made.graph["device"] = state.device
     at = {what: dict.fromkeys(getattr(state, what), True) for what in _FLAGS}
     at |= {word: dict(getattr(state, what)) for what, word in _TABLES.items()}
     closed, dynamic = dict(state.closed), dict(state.dynamic)
@@ -122,6 +124,10 @@ def to_networkx(graph: Core) -> nx.MultiDiGraph:
         made.nodes[labels[node]]["pinned"] = tuple([labels[one] for one in before]), fixed
     for node, chosen in state.choices:
         made.nodes[labels[node]]["choice"] = tuple([labels[one] for one in chosen])
+    if state.gradients:
+        made.graph["gradients"] = tuple(
+            [one.numbered(dict(enumerate(labels))) for one in state.gradients]
+        )
     # Detached positions without edges: of pinned nodes, and branches of choices.
     for node, positions in state.closed:
         beyond = [p for p in positions or () if p >= state.parent_count[node]]
@@ -281,6 +287,14 @@ class _Reading:
             ),
             dynamic=tuple(
                 [(i, row["arguments"]) for i, row in enumerate(rows) if "arguments" in row]
+            ),
+            # Where a node has been taken out, the others of its gradient are plain nodes.
+            gradients=tuple(
+                [
+                    one.numbered(self.number)
+                    for one in graph.get("gradients", ())
+                    if one.needs() <= self.number.keys()
+                ]
             ),
             **some,
         )

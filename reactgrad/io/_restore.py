@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import LoadError, ReactgradError
+from reactgrad.autodiff._record import renew
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of, own_copy, read_device, storage_shape
@@ -83,6 +84,8 @@ class _Restoring:
         self.mark(order)
         self.graph._scheduler.renew()
         self.graph.max_bytes = state.max_bytes
+        for record in state.gradients:
+            renew(graph, record)
         if state.device != "cpu":
             self.graph.device = self.device(state.device)
 

@@ -104,6 +104,7 @@ class _Packing:
             "pins": state.pins,
             "choices": state.choices,
             "dynamic": state.dynamic,
+            **({"gradients": state.gradients} if state.gradients else {}),
         }
         for name in _format.COLUMNS:
             column = {"definition": definition, "form": form}.get(name)

@@ -1,9 +1,10 @@
 """Everything that a graph is, as one immutable snapshot.
 
 Nodes are numbered in order of creation. ``State`` holds one column for each property that every
-node has, and pairs of a node and an entry for properties that only some have. Gradient programs are
-not part of it: nodes that only they keep alive are left out and built again when a gradient is
-asked for. Nor are observers, hooks, ``.grad`` and stored errors: a node that raised, or caught an
+node has, and pairs of a node and an entry for properties that only some have. Of a gradient program
+that gave out nodes that are there, it has a record by which these follow edits and new shapes; nodes
+that only programs keep alive are left out and built again when a gradient is asked for. Not part of
+it are observers, hooks, ``.grad`` and stored errors: a node that raised, or caught an
 error of another one, runs again. Nor are marks: versions are the truth (rule E16 of the design),
 and ``restore`` derives the marks from them.
 """
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.autodiff._custom import CHECKED as CHECKED  # with it OPS has all ops
+from reactgrad.autodiff._record import Record
 from reactgrad.backend import Spec
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import CONST, FEED, INPUT, KEY, MODE, PARAM, SEED, Leaf, Op, Output
@@ -86,6 +88,8 @@ class State:
         (``Host.former_cutoffs``); declared shapes; declared dtypes;
         parents of pinned nodes; the condition and the branches of choices; how many
         parents of a function are arguments, where it has read the others.
+    gradients
+        Records of gradient programs, in order of creation.
     """
 
     seed: int
@@ -119,6 +123,7 @@ class State:
     pins: tuple[tuple[int, tuple[int, ...], int | None], ...] = ()
     choices: tuple[tuple[int, tuple[int, ...]], ...] = ()
     dynamic: tuple[tuple[int, int], ...] = ()
+    gradients: tuple[Record, ...] = ()
 
     def __len__(self) -> int:
         return len(self.serial)
