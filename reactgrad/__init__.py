@@ -32,6 +32,7 @@ whole or not at all.
 
 import typing
 
+from reactgrad._calls import explained as _explained
 from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BlockError as BlockError
 from reactgrad._errors import BudgetWarning as BudgetWarning
@@ -334,4 +335,11 @@ for _error in list(vars().values()):
         _error.__module__ = "reactgrad"
 del _error
 
-__getattr__, __dir__ = _later(__name__, _LATER, _absent_from_package)
+
+def _form(name: str, found: object) -> object:
+    if name in _PLACES or _LATER[name] == "random._dropout":
+        return _explained(f"rg.{name}", found, __name__)  # type: ignore[arg-type]
+    return found
+
+
+__getattr__, __dir__ = _later(__name__, _LATER, _absent_from_package, _form)

@@ -184,6 +184,7 @@ _ARGUMENTS: Final = _by_name(
     ("threads", "executor"),
     ("strict materialize_grads", "allow_unused"),
     ("argnum", "argnums"),
+    ("correction", "ddof"),
 )
 _LEFT_OUT: Final = {
     "create_graph": "gradients are nodes that can be differentiated again, so leave it out",
@@ -192,6 +193,7 @@ _LEFT_OUT: Final = {
     "out": "values are never written in place, so leave it out",
     "where": "write rg.where(condition, x, other) for the operand",
     "initial": "add it, or take rg.maximum or rg.minimum with it, behind",
+    "inplace": "values are never written in place, so leave it out",
     "ddof": "it is an argument of rg.var and rg.std",
 }
 

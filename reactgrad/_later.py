@@ -14,6 +14,7 @@ def later(
     package: str,
     places: Mapping[str, str],
     absent: Callable[[str, Iterable[str]], AttributeError] | None = None,
+    form: Callable[[str, object], object] | None = None,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a module that has some of its names from others.
 
@@ -26,6 +27,8 @@ def later(
         is that module itself.
     absent : callable, optional
         Returns the error for a name that the module does not have, given the names that it has.
+    form : callable, optional
+        Returns what the module has of a name, given the name and what was found.
     """
     has = vars(sys.modules[package])
 
@@ -36,7 +39,10 @@ def later(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"reactgrad.{places[name]}")
         # Stored in the module, so that Python finds it without `__getattr__` from now on.
-        value = has[name] = module if name == places[name] else getattr(module, name)
+        value: object = module if name == places[name] else getattr(module, name)
+        if form is not None:
+            value = form(name, value)
+        has[name] = value
         return value
 
     return find, lambda: sorted({*has, *places})

@@ -7,6 +7,7 @@
 - ``_shift``: fftshift and ifftshift. ``_frequencies``: fftfreq and rfftfreq.
 """
 
+from reactgrad._calls import explain_all as _explain_all
 from reactgrad.fft._along_many import fft2 as fft2
 from reactgrad.fft._along_many import fftn as fftn
 from reactgrad.fft._along_many import ifft2 as ifft2
@@ -25,3 +26,5 @@ from reactgrad.fft._frequencies import fftfreq as fftfreq
 from reactgrad.fft._frequencies import rfftfreq as rfftfreq
 from reactgrad.fft._shift import fftshift as fftshift
 from reactgrad.fft._shift import ifftshift as ifftshift
+
+_explain_all(globals(), __name__, "rg.fft")

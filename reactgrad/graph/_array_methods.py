@@ -6,6 +6,7 @@ import sys
 from typing import Any, Final
 
 from reactgrad import ops
+from reactgrad._calls import explain_methods
 from reactgrad._errors import DTypeError
 
 # Versions of the array API standard that the package follows, the last one as a whole.
@@ -218,3 +219,6 @@ class ArrayMethods:
     ) -> Any:
         """Return the variance over axes; see ``rg.var``."""
         return ops.var(self, axis, dtype, ddof, keepdims=keepdims, **options)
+
+
+explain_methods(ArrayMethods)

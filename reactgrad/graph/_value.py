@@ -8,6 +8,7 @@ from typing import Any, Generic, Never
 import numpy as np
 
 from reactgrad import ops
+from reactgrad._calls import explain_methods
 from reactgrad._errors import DTypeError, OutdatedRuleError, ReactgradError, SetError, ShapeError
 from reactgrad._habits import OF_VARS, absent
 from reactgrad.backend import device_of, holder, owner, read_value
@@ -519,3 +520,6 @@ def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:
     if len(numbers) == 1 and (numbers[0] is None or isinstance(numbers[0], tuple | list)):
         return () if numbers[0] is None else tuple(numbers[0])
     return tuple(numbers)
+
+
+explain_methods(Value, ("squeeze", "clip", "astype"))

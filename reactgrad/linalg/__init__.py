@@ -10,6 +10,7 @@
 - ``_expm``, ``_powers``: exponentials; powers, chains of products, matrices in a diagonal.
 """
 
+from reactgrad._calls import explain_all as _explain_all
 from reactgrad._errors import LinAlgError as LinAlgError
 from reactgrad.linalg._cholesky import cho_solve as cho_solve
 from reactgrad.linalg._cholesky import cholesky as cholesky
@@ -54,3 +55,5 @@ from reactgrad.ops.products._matrices import tensordot as tensordot
 from reactgrad.ops.products._matrices import trace as trace
 from reactgrad.ops.products._matrices import vecdot as vecdot
 from reactgrad.ops.reductions import norm as norm
+
+_explain_all(globals(), __name__, "rg.linalg")

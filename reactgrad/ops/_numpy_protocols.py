@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
+from reactgrad._calls import misfit
 from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.ops import UFUNCS
 from reactgrad.ops._families import for_numpy
@@ -69,15 +70,10 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
         return adapter(*args, **given)
     except TypeError:
         # Only now, since it costs more than most nodes: were these arguments at fault?
-        signature = inspect.signature(adapter)
-        try:
-            signature.bind(*args, **given)
-        except TypeError as error:
-            raise DTypeError(
-                f"np.{function.__name__} on a Var: {error}. The op takes {signature}; see "
-                f"rg.{adapter.__name__.strip('_')}."
-            ) from None
-        raise
+        found = misfit(f"np.{function.__name__} on a Var", adapter, args, given)
+        if found is None:
+            raise
+        raise found from None
 
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

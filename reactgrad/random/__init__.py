@@ -14,6 +14,7 @@ parameters come first. Without a shape it is that to which the parameters broadc
 
 import typing
 
+from reactgrad._calls import explain_all as _explain_all
 from reactgrad.random._choice import categorical as categorical
 from reactgrad.random._choice import choice as choice
 from reactgrad.random._choice import permutation as permutation
@@ -58,6 +59,8 @@ from reactgrad.random._counted import poisson as poisson
 from reactgrad.random._counted import vonmises as vonmises
 from reactgrad.random._counted import wald as wald
 from reactgrad.random._counted import zipf as zipf
+
+_explain_all(globals(), __name__, "rg.random")
 
 _ELSEWHERE = {
     "randn": "rg.random.normal(shape)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def _like_result(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 # A quantile is linear in the elements of its row as long as their order stays, and so is its slope in q: these two
 # ops are the linear map and its adjoint, for which the row and q only say which elements count. The last attribute
 # says how often the map is differentiated by q; twice gives 0.
-def _at(op: Op, t: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+def _at(op: Op, t: Any, operands: Sequence[Any], attrs: Attrs) -> Any:
     return apply(op, (t, *operands), attrs)
 
 

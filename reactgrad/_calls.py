@@ -1,0 +1,90 @@
+"""Calls that do not fit a function's parameters: errors that say what to write, in place of Python's.
+
+A function is called as it is; only where Python could not give it its arguments is its signature compared.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import update_wrapper
+from typing import Any
+
+from reactgrad._errors import DTypeError
+from reactgrad._habits import unknown_keyword
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def misfit(
+    call: str, function: Any, args: Iterable[Any], kwargs: Mapping[str, Any]
+) -> DTypeError | None:
+    """Return the error for arguments that a function cannot take; ``None`` if it can.
+
+    Parameters
+    ----------
+    call : str
+        The function, as ``"rg.sum"``.
+    """
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+        return None
+    except TypeError as error:
+        reason = error
+    parameters = signature.parameters
+    by_place = [name for name in kwargs if name in parameters and parameters[name].kind == 0]
+    if by_place:
+        names = ", ".join(name for name, one in parameters.items() if one.kind == 0)
+        return DTypeError(
+            f"{call} takes {by_place[0]!r} by its place, not by name. Write {call}({names}, ...)."
+        )
+    unknown = {name: value for name, value in kwargs.items() if name not in parameters}
+    if unknown:
+        known = [
+            name for name, one in parameters.items() if one.kind in _BY_NAME and name != "self"
+        ]
+        return unknown_keyword(call, unknown, known)
+    return DTypeError(f"{call}: {reason}. Its arguments are {signature}.")
+
+
+def explained(call: str, function: Callable[..., Any], module: str) -> Callable[..., Any]:
+    """Return a function whose calls with arguments that it has not say what to write.
+
+    Parameters
+    ----------
+    module : str
+        The name of the module that users import it from.
+    """
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except DTypeError:
+            raise
+        except TypeError:
+            found = misfit(call, function, args, kwargs)
+            if found is None:  # one from inside of the function
+                raise
+            raise found from None
+
+    update_wrapper(called, function)
+    if "." not in called.__qualname__:  # where pickle finds it
+        called.__module__, called.__qualname__ = module, call.rpartition(".")[2]
+    return called
+
+
+def explain_all(owner: dict[str, Any], module: str, call: str) -> None:
+    """Let the public functions of a module say what to write where arguments do not fit."""
+    for name, one in list(owner.items()):
+        if name[0] != "_" and inspect.isfunction(one):
+            owner[name] = explained(f"{call}.{name}", one, module)
+
+
+def explain_methods(kind: type, names: Iterable[str] = ()) -> None:
+    """Let methods of a class do so: those that are named, or else all that are public."""
+    own = vars(kind)
+    for name in tuple(names) or [one for one in own if one[0] != "_"]:
+        method = own[name]
+        if inspect.isfunction(method):
+            setattr(kind, name, explained(f"x.{name}", method, method.__module__))
