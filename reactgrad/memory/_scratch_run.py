@@ -234,6 +234,7 @@ class Repeat:
             host.data[slot] = act.out
             if act.shows is not None:
                 host._view_of[slot] = act.shows
+                host._part_for.pop(slot, None)
             host.lying.add(slot)
             host.moved(slot)
         scheduler.drop(released)

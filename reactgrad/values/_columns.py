@@ -65,6 +65,8 @@ class Columns(Facts):
     handed: dict[int, Any] = table(dict, forked=False, cleared=False)
     _leases: dict[int, list[Callable[[], Any]]] = table(dict, forked=False, cleared=False)
     _view_of: dict[int, Any] = table(dict, cleared=False)  # for a view: the buffer that it shows
+    # For a view by an op of several operands: the specs of these that it was made for.
+    _part_for: dict[int, list[Spec | None]] = table(dict, forked=False, cleared=False)
     # Bound steps, valid until memory that they use moves; `None` for views; `UNBOUND` or `NEW`.
     _steps: Column[Any] = column(NEW, forked=False)
     patterns: dict[int, Spec] = table(dict)  # declared shapes of inputs
@@ -107,6 +109,7 @@ class Columns(Facts):
         self.handed.pop(slot, None)
         self._leases.pop(slot, None)
         self._view_of.pop(slot, None)
+        self._part_for.pop(slot, None)
         self._steps[slot] = UNBOUND
         if self._own is not None:
             self._own.add(slot)

@@ -254,8 +254,13 @@ class Steps(Store):
 
     def _bind_view(self, slot: int) -> bool:
         """Make the node's value a view of its parent's value, if the layout allows. Return whether."""
-        buffer = self.data[self.scheduler.topology.parents[slot][0]]
-        if self._view_of.get(slot, MISSING) is buffer:  # the present view shows this buffer already
+        parents = self.scheduler.topology.parents[slot]
+        buffer = self.data[parents[0]]
+        # Of several operands, the shapes of the others may decide which part of the first is shown.
+        shapes = None if len(parents) == 1 else [self.specs[one] for one in parents]
+        if self._view_of.get(slot, MISSING) is buffer and (
+            shapes is None or self._part_for.get(slot) == shapes
+        ):  # the present view shows this part of this buffer already
             return True
         if self.policy is not None:
             self.policy.stored(slot)
@@ -264,8 +269,11 @@ class Steps(Store):
             if self._view_of.pop(slot, None) is not None:
                 self.data[slot] = MISSING  # a former view: its memory belongs to the parent
             return False
-        # In one line: an error between the two would leave a view that is none.
-        self._view_of[slot], self.data[slot] = buffer, view
+        # In one line: an error in between would leave a view that is none.
+        if shapes is None:
+            self._view_of[slot], self.data[slot] = buffer, view
+        else:
+            self._view_of[slot], self.data[slot], self._part_for[slot] = buffer, view, shapes
         if self._steps[slot] is not NEW:
             self.moved(slot)
         return True
