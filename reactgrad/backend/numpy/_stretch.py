@@ -16,11 +16,14 @@ Rule = tuple[Any, ...]
 
 
 def stretched_length(length: int | None, scale: float | None, n: int | None) -> int | None:
-    """Return the length of a stretched axis: the one that was asked for, or by the scale."""
+    """Return the length of a stretched axis: the one that was asked for, or by the scale.
+
+    A negative scale gives the length only: places follow from the two lengths, as if it had been asked for.
+    """
     if length is not None:
         return length
     assert scale is not None
-    return None if n is None else math.floor(float(n) * scale)
+    return None if n is None else math.floor(float(n) * abs(scale))
 
 
 def neighbours(rule: Rule, n: int, length: int) -> tuple[Any, Any, Any, Any]:

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.nodes._handle import Handle, graph_of
-from reactgrad.ops._elementwise import greater_equal
-from reactgrad.ops._layout import expand_dims
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.numpy import _attention
+from reactgrad.nodes._handle import Handle, apply, graph_of
+from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._layout import swap_last
 from reactgrad.ops._matmul import matmul
+from reactgrad.ops._shapes import resolve
 from reactgrad.ops._softmax import softmax
 from reactgrad.ops._where import where
+
+add_kernels(_attention.register, _attention.register_standard)
+
+
+def _infer_float(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (one,) = specs
+    return spec(one.shape, resolve(np.divide, (one.dtype, one.dtype))[-1], one.device)
+
+
+# Vectors along the last axis divided by the root of its length, which a new shape may change.
+OVER_ROOT_LENGTH: Final = Op(
+    "over_root_length",
+    _infer_float,
+    (lambda g, ans, x: apply(OVER_ROOT_LENGTH, (g,)),),
+    (LINEAR,),
+)
+
+# Products of queries and keys, with minus infinity where the key comes later than the query.
+CAUSAL: Final = Op(
+    "causal",
+    _infer_float,
+    (lambda g, ans, x: ops.tril(g),),
+    (lambda t, ans, x: ops.tril(t),),
+)
 
 
 def scaled_dot_product_attention(
@@ -115,36 +142,18 @@ def attention_weights(
     q: Any
     k: Any
     q, k = (one if isinstance(one, Handle) else graph.const(one) for one in (query, key))
-    if scale is None:
-        if q.shape[-1] is None:
-            raise ShapeError("attention over vectors of a length that is not known: give scale=.")
-        scale = 1.0 / math.sqrt(q.shape[-1] or 1)
-    order = (*range(k.ndim - 2), k.ndim - 1, k.ndim - 2)
-    products = matmul(q * scale, ops.transpose(k, order))
+    scaled = apply(OVER_ROOT_LENGTH, (q,)) if scale is None else q * scale
+    products = matmul(scaled, swap_last(k))
     if is_causal:
         if attn_mask is not None:
             raise DTypeError(
                 "rg.scaled_dot_product_attention: give a mask or is_causal=True; a mask can be causal, as "
                 "rg.tril(mask)."
             )
-        attn_mask = _causal(graph, q, k)
+        products = apply(CAUSAL, (products,))
     if attn_mask is not None:
         mask: Any = (
             attn_mask if isinstance(attn_mask, Handle) else graph.const(np.asarray(attn_mask))
         )
         products = where(mask, products, -math.inf) if mask.dtype.kind == "b" else products + mask
     return softmax(products, -1)
-
-
-def _causal(graph: Any, q: Any, k: Any) -> Any:
-    length, width = q.shape[-2], k.shape[-2]
-    if length is not None and width is not None:
-        return graph.const(np.tri(length, width, dtype=bool))
-    rows, columns = (_places(one) for one in (q, k))
-    return greater_equal(expand_dims(rows, -1), columns)
-
-
-def _places(one: Any) -> Any:
-    """Return the numbers of places of a length that is not known yet."""
-    first = one[(0,) * (one.ndim - 2)][:, 0]
-    return ops.cumsum(first.detach() * 0.0 + 1.0)

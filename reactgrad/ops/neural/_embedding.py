@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.nodes._handle import Handle, graph_of
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.numpy import _embedding
+from reactgrad.nodes._handle import Handle, apply, graph_of
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import equal
 from reactgrad.ops._layout import expand_dims
+from reactgrad.ops._shapes import common_device
 from reactgrad.ops._where import where
+
+add_kernels(_embedding.register, _embedding.register_standard)
+
+
+def _infer_is_row(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(specs[0].shape, np.dtype(bool), common_device("embedding", specs))
+
+
+# True for numbers of the row of a table that the attribute counts from the end.
+IS_ROW_FROM_END: Final = Op("is_row_from_end", _infer_is_row, (None, None), (None, None))
 
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
@@ -24,7 +38,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     weight : Var or array_like, shape (rows, length)
         The table. Its gradient adds up over equal numbers.
     padding_idx : int, optional
-        A row that passes no gradient.
+        A row that passes no gradient. A negative one is counted from the end of the table.
 
     Returns
     -------
@@ -62,9 +76,12 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     rows = ops.take(table, numbers, 0)
     if padding_idx is None:
         return rows
-    if padding_idx < 0 and table.shape[0] is not None:
-        padding_idx += table.shape[0]
-    return where(expand_dims(equal(numbers, padding_idx), -1), rows.detach(), rows)
+    padding = (
+        equal(numbers, padding_idx)
+        if padding_idx >= 0
+        else apply(IS_ROW_FROM_END, (numbers, table), (int(padding_idx),))
+    )
+    return where(expand_dims(padding, -1), rows.detach(), rows)
 
 
 def one_hot(input: Any, num_classes: int) -> Any:

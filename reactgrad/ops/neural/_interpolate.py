@@ -101,13 +101,7 @@ def interpolate(
                 "interpolate: recompute_scale_factor=True with size=; there is no scale_factor to find again. Leave "
                 "one of them out."
             )
-        if None in x.shape[2:]:
-            raise ShapeError(
-                "interpolate: recompute_scale_factor=True needs the lengths of the images, which are not known yet. "
-                "Leave it out, or write size=."
-            )
-        lengths = tuple([int(n * s) for n, s in zip(x.shape[2:], scales, strict=True)])
-        scales = (None,) * axes
+        scales = tuple([-one for one in scales])  # for the lengths only: see ``stretched_length``
     rest: tuple[Any, ...] = (bool(align_corners), bool(antialias)) if smooth else ()
     if kind.startswith("nearest"):
         rest = (kind == "nearest" and axes == 2,)

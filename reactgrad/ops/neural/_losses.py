@@ -388,7 +388,7 @@ def kl_div(input: Any, target: Any, /, *, reduction: str = "mean", log_target: b
         return reduced("kl_div", costs, reduction)
     if not x.ndim:
         return sum(costs)
-    return sum(mean(costs, 0)) if x.shape[0] is None else sum(costs) / float(x.shape[0] or 1)
+    return sum(mean(costs, 0))
 
 
 # --- distances and margins ---------------------------------------------------------------------

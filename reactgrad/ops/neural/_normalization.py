@@ -6,6 +6,7 @@ All of them standardise rows by the kernel of ``layer_norm``, in another arrange
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._elementwise import sqrt
 from reactgrad.ops._layer_norm import layer_norm
+from reactgrad.ops._operand import in_dtype
 from reactgrad.ops._reduce import Axis, axis_of, sum
 from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops._softmax import rowwise
+from reactgrad.ops.reductions._deviation import length
 
 add_kernels(_root_mean_square.register)
 
@@ -144,7 +147,7 @@ def group_norm(
     Raises
     ------
     ShapeError
-        If the groups do not divide the channels, or their number is not known.
+        If the groups do not divide the channels.
 
     Examples
     --------
@@ -157,18 +160,13 @@ def group_norm(
     x = _node(input, weight, bias)
     _channels("group_norm", x, 2)
     channels = x.shape[1]
-    if channels is None or num_groups < 1 or channels % num_groups:
+    if num_groups < 1 or (channels is not None and channels % num_groups):
         raise ShapeError(
             f"rg.group_norm of {channels} channels in {num_groups} groups: the groups divide the channels."
         )
-    inner = x.shape[2:]
-    if None in inner:
-        raise ShapeError(
-            "rg.group_norm: lengths of space must be known; only that of the batch may not be."
-        )
-    grouped = x.reshape(-1, num_groups, channels // num_groups, *inner)
+    grouped = ops.unflatten(x, 1, (num_groups, -1))
     y = layer_norm(grouped, axis=tuple(range(2, grouped.ndim)), eps=eps)
-    return _scaled(y.reshape(-1, channels, *inner), weight, bias)
+    return _scaled(ops.flatten(y, 1, 2), weight, bias)
 
 
 def batch_moments(input: Any) -> tuple[Any, Any]:
@@ -204,12 +202,10 @@ def _infer_rms(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 def _share(x: Any, root: Any, axis: Axis) -> Any:
     """Return ``x / (n * root)``, the derivative of the root by each element."""
     axes = normal_axes("rms_norm", axis, x.ndim)
-    count: Any = 1
-    for one in axes:
-        if x.shape[one] is None:
-            return x / (root * sum(0.0 * x + 1.0, axes, keepdims=True))
-        count *= x.shape[one]
-    return over(x, root * float(count or 1))
+    lengths = [x.shape[one] for one in axes]
+    if None in lengths:
+        return in_dtype(over(x, root * length(x, axes)), x.dtype)
+    return over(x, root * float(prod(lengths) or 1))
 
 
 # sqrt(mean(x**2) + eps) of each row, in which no square leaves the dtype.

@@ -21,7 +21,7 @@ from reactgrad.backend.numpy import _pooling
 from reactgrad.backend.numpy._taps import Rule, length_of, window_length
 from reactgrad.nodes._handle import apply, current_graph
 from reactgrad.nodes._op import LINEAR, Attrs, Op
-from reactgrad.ops._layout import ALIAS, known_shape
+from reactgrad.ops._layout import ALIAS
 from reactgrad.ops._reduce import max, mean
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.neural._space import each, operand, with_samples, without_samples
@@ -118,45 +118,27 @@ NUMBERS = Op(
 add_kernels(_pooling.register, on_host(_pooling.NAMES))
 
 
-def _steps(rules: tuple[Rule, ...], shape: tuple[int | None, ...]) -> list[tuple[Rule | None, ...]]:
-    """Return the rules of the ops that pool in turn: one of all axes, or one for each axis."""
-    windows = [_as_window(rule, n) for rule, n in zip(rules, shape, strict=True)]
-    known = [rule for rule in windows if rule is not None]
-    if len(known) == len(rules) and math.prod([rule[1] for rule in known]) <= MOST_PLACES:
-        return [tuple(known)]
-    found = [one or rule for one, rule in zip(windows, rules, strict=True)]
+def _steps(rules: tuple[Rule | None, ...]) -> list[tuple[Rule | None, ...]]:
+    """Return the rules of the ops that pool in turn: one of all axes, or one for each axis.
+
+    Equal parts, which another shape may make longer or uneven, are pooled axis by axis.
+    """
+    windows = [rule for rule in rules if rule is not None and rule[0] == "window"]
+    if len(windows) == len(rules) and math.prod([rule[1] for rule in windows]) <= MOST_PLACES:
+        return [tuple(windows)]
     return [
-        tuple([rule if i == axis else None for i, rule in enumerate(found)])
-        for axis in reversed(range(len(rules)))
+        tuple([rule if i == axis else None for i in range(len(rules))])
+        for axis, rule in reversed(list(enumerate(rules)))
+        if rule is not None
     ]
 
 
-def _as_window(rule: Rule, n: int | None) -> Rule | None:
-    """Return equal parts of a known length as windows; ``None`` where they are none."""
-    if rule[0] == "window":
-        return rule
-    length = rule[1]
-    if n is None or not length or n % length:
-        return None
-    return ("window", n // length, n // length, 0, 1, False)
-
-
-def _numbers(x: Any, axes: int) -> Any:
-    shape = known_shape(x)
-    if shape is None or None in shape[-axes:]:
-        return apply(NUMBERS, (x,), (axes,))
-    space: tuple[int, ...] = shape[-axes:]  # type: ignore[assignment]
-    return np.arange(math.prod(space)).reshape(space)
-
-
-def pooled(x: Any, rules: tuple[Rule, ...], added: bool, return_indices: Any) -> Any:
+def pooled(x: Any, rules: tuple[Rule | None, ...], added: bool, return_indices: Any) -> Any:
     """Return the largest elements of images, and their places if asked for; `added` as ``with_samples`` gives it."""
     if not hasattr(x, "_graph"):
         x = current_graph()._apply(ALIAS, (x,), ())
-    shape = known_shape(x)
-    axes = len(rules)
-    numbers = _numbers(x, axes) if return_indices else None
-    for one in _steps(rules, (None,) * axes if shape is None else shape[-axes:]):
+    numbers = apply(NUMBERS, (x,), (len(rules),)) if return_indices else None
+    for one in _steps(rules):
         y = apply(MAX_POOL, (x,), (one,))
         if return_indices:
             numbers = apply(TAKE, (numbers, x, y), (one,))
@@ -363,8 +345,9 @@ def _adaptive_max(axes: int, x: Any, output_size: Any, return_indices: Any) -> A
     name = f"adaptive_max_pool{axes}d"
     x, added = with_samples(name, x, axes)
     rules = parts(name, "adaptive", axes, output_size)
-    whole = tuple([("window", 1, 1, 0, 1, False) if rule is None else rule for rule in rules])
-    return pooled(x, whole, added, return_indices)
+    if not any(rules):  # every element is a part
+        rules = (("window", 1, 1, 0, 1, False),) * axes
+    return pooled(x, rules, added, return_indices)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
