@@ -12,6 +12,7 @@ from reactgrad.backend import Spec, add_kernels, in_blocks, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.nodes._op import Attrs, Op, Vjp
 from reactgrad.ops._astype import astype
+from reactgrad.ops._operand import known_dtype
 from reactgrad.ops._shapes import broadcast, common_device, promote, resolve, shapes_text
 
 
@@ -39,7 +40,9 @@ def smooth(name: str, *rules: Vjp | None) -> Op:
 
 def widened(x: Any) -> Any:
     """Return booleans and short integers as float64, which NumPy's functions that are no ufuncs make of them."""
-    return astype(x, np.float64) if x.dtype.kind in "biu" and x.dtype.itemsize < 4 else x
+    dtype = known_dtype(x)
+    short = dtype is not None and dtype.kind in "biu" and dtype.itemsize < 4
+    return astype(x, np.float64) if short else x
 
 
 def with_kernels(register: Callable[[Any, str], None], cost: float, *ops: Op) -> None:

@@ -10,6 +10,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._clip import clip
 from reactgrad.ops._elementwise import equal, less_equal, log, log1p, logical_and, public, sin
+from reactgrad.ops._operand import known_dtype
 from reactgrad.ops._where import where
 from reactgrad.ops.special._form import smooth, widened, with_kernels
 from reactgrad.ops.special._pairs import together
@@ -62,7 +63,8 @@ def sinc(x: Any, /) -> Any:
     [1.         0.63661977 0.        ]
     """
     (x,) = together(x)
-    if x.dtype.kind == "c":
+    dtype = known_dtype(x)
+    if dtype is not None and dtype.kind == "c":
         angle = where(equal(x, 0), 1e-20, x) * math.pi
         return sin(angle) / angle
     return apply(SINC, (widened(x),), (0,))

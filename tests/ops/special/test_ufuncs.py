@@ -272,3 +272,11 @@ def test_functions_of_numpy_that_are_no_ufuncs_widen_short_integers(dtype: str) 
     x = np.array([0, 1, 3]).astype(dtype)
     for function in (np.i0, np.sinc):
         assert function(rg.Graph().input(x)).value.dtype == function(x).dtype
+
+
+def test_functions_of_numpy_that_are_no_ufuncs_build_before_there_is_a_value() -> None:
+    x = rg.Graph().input(shape=(None, 4), dtype="float64")
+    results = [function(x[x > 0]) for function in (np.i0, np.sinc)]
+    x.set([[1.0, -1.0, 0.5, 0.0]])
+    for result, function in zip(results, (np.i0, np.sinc), strict=True):
+        np.testing.assert_allclose(result.value, function([1.0, 0.5]), atol=1e-15)
