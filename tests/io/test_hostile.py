@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import reactgrad as rg
 from reactgrad.io._capture import capture
 from reactgrad.io._format import FORMAT, checksum
+from reactgrad.ops._families import op_named
 from tests.io import functions
 from tests.io.files import assert_same_state, forged, packed
 from tests.io.test_round_trip import a_bit_of_everything
@@ -218,6 +219,7 @@ def test_a_file_that_contradicts_itself_is_refused(what: str, tmp_path: Path) ->
     assert rg.load(path)["z"].value.tolist() == [2.0, 5.0], "the file was bad before"
     tamper(manifest, tensors)
     forged(path, manifest, tensors)
+    op_named("")  # families of ops are loaded now: they are no cost of the file
     tracemalloc.start()
     try:
         with pytest.raises(rg.LoadError, match=message) as caught:
