@@ -70,6 +70,9 @@ _ELSEWHERE = {
     "seed": "rg.Graph(rng=7), or g.reseed(7): the seed belongs to the graph",
     "default_rng": "rg.Graph(rng=7): the generator belongs to the graph, and its draws are nodes",
     "Generator": "rg.Graph(rng=7): the generator belongs to the graph, and its draws are nodes",
+    "bit_generator": "rg.Graph(rng=7), and g.seed: each draw is at a place of its own in the stream of that seed",
+    "bytes": 'rg.random.integers(256, shape=n, dtype="uint8")',
+    "spawn": "rg.Graph(rng=seed), with another seed for each: graphs draw independently, and so do the draws of one",
 }
 
 

@@ -67,7 +67,7 @@ def permuted(x: Any, axis: int | None = None) -> Any:
         flat = permutation(node.reshape(-1))
         return drawn("permuted", flat.reshape(node.shape), flat.parents[1])
     draw = Draw("permuted", None, None, np.float64, np.float64(0.0))
-    draw.shape = node.shape if None not in node.shape else ops.astype(node, np.float64)
+    draw.follow([node.detach()], node.shape)
     order = ops.argsort(draw.standard("random"), axis)
     return draw.of(ops.take_along_axis(node, order, axis))
 
@@ -158,7 +158,12 @@ def categorical(logits: Any, shape: Any = None, axis: int = -1, *, size: Any = N
     logits : Var or array_like
         Logarithms of probabilities, which need not add up to 1, along `axis`.
     shape : int or tuple of int, optional
-        Without the axis of categories; by default that of `logits` without it.
+        Without the axis of categories; by default that of `logits` without it, which must broadcast to it.
+
+    Raises
+    ------
+    ShapeError
+        If `logits` has no axis, or its others do not broadcast to the shape.
 
     Examples
     --------
@@ -175,12 +180,6 @@ def categorical(logits: Any, shape: Any = None, axis: int = -1, *, size: Any = N
         raise ShapeError("rg.random.categorical(logits): an axis of logits holds the categories.")
     if axis not in (-1, logits.ndim - 1):
         logits = ops.moveaxis(logits, axis, -1)
-    draw.shape = (
-        (*outer, logits.shape[-1])
-        if outer is not None
-        else logits.shape
-        if None not in logits.shape
-        else logits
-    )
+    draw.among(outer, logits)
     noise = -ops.log(draw.standard("standard_exponential"))
-    return draw.of(ops.argmax(logits + noise, -1))
+    return draw.of(ops.argmax(logits + noise, -1), outer)

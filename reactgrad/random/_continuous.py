@@ -54,13 +54,19 @@ def standard_normal(shape: Any = None, *, dtype: Any = None, size: Any = None) -
 
 @shape_first
 def random(shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
-    """Return draws of the uniform distribution on [0, 1); see ``standard_normal`` for the arguments."""
+    """Return draws of the uniform distribution on [0, 1); see ``standard_normal`` for the arguments.
+
+    They are multiples of 2**-53, in float32 of 2**-24, in float16 of 2**-11.
+    """
     return Draw("random", shape, size, dtype).standard("random")
 
 
 @shape_first
 def standard_exponential(shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
-    """Return draws of the exponential distribution of scale 1; see ``standard_normal`` for the arguments."""
+    """Return draws of the exponential distribution of scale 1; see ``standard_normal`` for the arguments.
+
+    Those of float32 and float16 are at least 2**-24, so that they have logarithms.
+    """
     return Draw("standard_exponential", shape, size, dtype).standard("standard_exponential")
 
 
@@ -241,7 +247,9 @@ def gamma(
     ----------
     alpha : Var or array_like
         The form, greater than 0; ``shape`` in NumPy. The gradient is that of the draw at constant probability,
-        right to 1e-12 (implicit reparametrisation); it has no second derivative.
+        right to 1e-12 (implicit reparametrisation); it has no second derivative. For a small `alpha` many draws
+        are smaller than any float: they are 0, and so is their gradient. ``beta``, ``dirichlet`` and ``f`` compute
+        with logarithms of draws, so that theirs are right there too.
     scale : Var or array_like
         What the draws are multiplied by.
     shape, dtype, size
@@ -283,7 +291,8 @@ def f(dfnum: Any, dfden: Any, shape: Any = None, *, dtype: Any = None, size: Any
     _check("f", 0.0, True, dfnum=dfnum, dfden=dfden)
     draw = Draw("f", shape, size, dtype, dfnum, dfden)
     first, second = (0.5 * one for one in draw.parameters)
-    return draw.of(draw.gammas(first) / first / (draw.gammas(second, 1) / second))
+    apart = draw.log_gammas(first) - draw.log_gammas(second, 1)
+    return draw.of(draw.rounded(ops.exp(apart) * (second / first)))
 
 
 def beta(a: Any, b: Any, shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
@@ -300,8 +309,9 @@ def beta(a: Any, b: Any, shape: Any = None, *, dtype: Any = None, size: Any = No
     _check("beta", 0.0, True, a=a, b=b)
     draw = Draw("beta", shape, size, dtype, a, b)
     a, b = draw.parameters
-    first, second = draw.gammas(a), draw.gammas(b, 1)
-    return draw.of(first / (first + second))
+    # Of logarithms, since draws for small parameters are smaller than any float.
+    apart = draw.log_gammas(a) - draw.log_gammas(b, 1)
+    return draw.of(draw.rounded(ops.sigmoid(apart)))
 
 
 def dirichlet(alpha: Any, shape: Any = None, *, dtype: Any = None, size: Any = None) -> Any:
@@ -312,12 +322,12 @@ def dirichlet(alpha: Any, shape: Any = None, *, dtype: Any = None, size: Any = N
     alpha : Var or array_like
         The parameters of the categories along the last axis; gradients pass to them, see ``gamma``.
     shape : int or tuple of int, optional
-        Without the axis of categories; by default that of `alpha` without its last axis.
+        Without the axis of categories; by default that of `alpha` without its last axis, which must broadcast to it.
 
     Raises
     ------
     ShapeError
-        If `alpha` has no axis.
+        If `alpha` has no axis, or its others do not broadcast to the shape.
 
     Examples
     --------
@@ -332,10 +342,8 @@ def dirichlet(alpha: Any, shape: Any = None, *, dtype: Any = None, size: Any = N
     (alpha,) = draw.parameters
     if not np.ndim(alpha):
         raise ShapeError("rg.random.dirichlet(alpha): the last axis of alpha holds the categories.")
-    if outer is not None:
-        draw.shape = (*outer, alpha.shape[-1])
-    parts = draw.gammas(alpha)
-    return draw.of(parts / ops.sum(parts, -1, keepdims=True))
+    draw.among(outer, alpha)
+    return draw.of(draw.rounded(ops.softmax(draw.log_gammas(alpha), -1)))
 
 
 def multivariate_normal(
@@ -349,7 +357,13 @@ def multivariate_normal(
     cov : Var or array_like, shape (..., n, n)
         Symmetric and positive definite: its Cholesky factor multiplies the draws.
     shape : int or tuple of int, optional
-        Without the axis of the vectors.
+        Without the axis of the vectors. By default that to which ``mean.shape[:-1]`` and ``cov.shape[:-2]`` broadcast;
+        these must broadcast to it.
+
+    Raises
+    ------
+    ShapeError
+        If the mean is no vector or the covariance no matrix of its length, or they do not broadcast to the shape.
 
     Examples
     --------
@@ -362,11 +376,19 @@ def multivariate_normal(
     draw = Draw("multivariate_normal", None, None, dtype, mean, graph=graph_of((mean, cov)))
     outer = shape_of("multivariate_normal", shape, size)
     (mean,) = draw.parameters
-    if outer is not None:
-        draw.shape = (*outer, mean.shape[-1])
+    cov = draw.read(draw.key._graph, cov)
+    if np.ndim(mean) < 1 or np.ndim(cov) < 2 or not _same(mean.shape[-1], *cov.shape[-2:]):
+        raise ShapeError(
+            f"rg.random.multivariate_normal(mean, cov) of shapes {np.shape(mean)} and {np.shape(cov)}: mean is "
+            "(..., n) and cov (..., n, n)."
+        )
     from reactgrad import linalg
 
-    factor = linalg.cholesky(draw._read(draw.key._graph, cov))
+    factor = linalg.cholesky(cov)
+    draw.among(outer, mean + ops.sum(factor, -1))  # in the shape of both
     z = draw.standard("standard_normal")
-    turned = ops.sum(factor * ops.expand_dims(z, -2), -1)
-    return draw.of(mean + turned)
+    return draw.of(mean + ops.sum(factor * ops.expand_dims(z, -2), -1))
+
+
+def _same(*lengths: int | None) -> bool:
+    return len({n for n in lengths if n is not None}) <= 1

@@ -91,6 +91,7 @@ def bernoulli(p: Any = 0.5, shape: Any = None, *, size: Any = None) -> Any:
     0.2
     """
     draw = Draw("bernoulli", shape, size, None, p)
+    draw.dtype = np.promote_types(draw.dtype, np.float32)  # half floats are too far apart
     return draw.of(less(draw.standard("random"), draw.parameters[0]))
 
 

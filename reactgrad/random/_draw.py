@@ -18,8 +18,9 @@ from reactgrad.backend.numpy import _random
 from reactgrad.build._key import new_key
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import CONST, Attrs, Op
-from reactgrad.ops import astype
+from reactgrad.ops import astype, log
 from reactgrad.ops._chain import times
+from reactgrad.ops._layout import spread_like
 from reactgrad.ops._shapes import broadcast, common_device
 from reactgrad.scheduler import told
 
@@ -87,7 +88,7 @@ def shape_first(function: F) -> F:
     return checked  # type: ignore[return-value]
 
 
-def fits(name: str, shape: tuple[int, ...], common: tuple[int | None, ...]) -> None:
+def fits(name: str, shape: tuple[int | None, ...], common: tuple[int | None, ...]) -> None:
     """Check that parameters of a common shape broadcast to that of the draws.
 
     Raises
@@ -141,6 +142,8 @@ def _infer_draw(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     if shape is None:
         shape = found
     else:
+        if shape and shape[-1] is None:
+            shape = (*shape[:-1], *found[-1:])
         fits(attrs[0], shape, found)
     return spec(shape, dtype, _device(specs))
 
@@ -154,8 +157,8 @@ def _device(specs: tuple[Spec, ...]) -> str:
     )
 
 
-# Attributes: the method of a generator, shape, dtype, lane. Where the shape is not known yet it is that of a
-# second operand, which is there for its shape only.
+# Attributes: the method of a generator, shape, dtype, lane. Without a shape it is that of a second operand, which is
+# there for its shape only; where the shape ends with None, its last length is that of the operand.
 STANDARD = Op("standard_draw", _infer_draw, (None,), (None,), key=0)
 STANDARD_LIKE = Op("standard_draw_like", _infer_draw, (None, None), (None, None), key=0)
 
@@ -211,35 +214,50 @@ CHOICE = Op("choice_draw", _infer_choice, key=0)
 
 
 def _infer_named(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    if len(attrs) > 1:
+        name, shape = attrs
+        found = specs[0].shape
+        if len(found) != len(shape) or any(
+            None not in (n, m) and n != m for n, m in zip(found, shape, strict=True)
+        ):
+            raise ShapeError(
+                f"rg.random.{name} of shape {shape}: its parameters together give draws of shape {found}. Leave the "
+                "shape out if it is to follow the parameters, or give it the axes that these have."
+            )
     return specs[0]
 
 
-# The result of a function of draws, with the key for `touch`. Its only attribute is the distribution's name.
+# The result of a function of draws, with the key for `touch`. Attributes: the distribution's name, and the shape that
+# the caller has asked for, if any: parameters that are set to another shape must still broadcast to it.
 DRAW = Op(
     "draw",
     _infer_named,
-    (lambda g, ans, x, key, name: g, None),
-    (lambda t, ans, x, key, name: t, None),
+    (lambda g, ans, x, key, *attrs: g, None),
+    (lambda t, ans, x, key, *attrs: t, None),
     view=lambda x, *attrs: x,
     key=1,
 )
 
 
-def standard(method: str, key: Any, shape: Any, dtype: Any, lane: int = 0) -> Any:
-    """Return a draw without parameters; `shape` may be a node, whose shape it then is."""
-    if isinstance(shape, tuple):
+def standard(method: str, key: Any, shape: Any, dtype: Any, lane: int = 0, like: Any = None) -> Any:
+    """Return a draw without parameters; a shape that is ``None``, or ends with it, follows that of `like`."""
+    if like is None:
         return apply(STANDARD, (key,), (method, shape, dtype, lane))
-    return apply(STANDARD_LIKE, (key, shape), (method, None, dtype, lane))
+    return apply(STANDARD_LIKE, (key, like), (method, shape, dtype, lane))
 
 
-def standard_gammas(key: Any, alpha: Any, shape: Shape, dtype: Any, lane: int = 0) -> Any:
+def standard_gammas(key: Any, alpha: Any, shape: Any, dtype: Any, lane: int = 0) -> Any:
     """Return draws of the gamma distribution of scale 1, with gradient by `alpha`."""
     return apply(GAMMA, (key, alpha), ("standard_gamma", shape, dtype, 0, (), lane))
 
 
-def drawn(name: str, value: Any, key: Any) -> Any:
+def drawn(name: str, value: Any, key: Any, shape: Any = None) -> Any:
     """Return the result of a function of draws as a draw, which ``touch`` draws anew."""
-    return apply(DRAW, (value, key), (name,))
+    return apply(DRAW, (value, key), (name,) if shape is None else (name, shape))
+
+
+# The lanes of exponential draws beside gamma draws begin here.
+_SECOND = 2
 
 
 class Draw:
@@ -249,9 +267,15 @@ class Draw:
     ----------
     parameters
         As nodes or Python numbers, in the dtype of the draw.
+    asked
+        The shape that the caller has given, ``None`` without one. A last length that is ``None`` follows `like`.
+    like
+        A node whose shape the draws have where the caller has given none; ``None`` if that cannot change.
+    shape
+        That of the draws; ``None`` where it is that of `like`.
     """
 
-    __slots__ = ("dtype", "key", "name", "parameters", "shape")
+    __slots__ = ("asked", "dtype", "key", "like", "name", "parameters", "shape")
 
     def __init__(
         self, name: str, shape: Any, size: Any, dtype: Any, *parameters: Any, graph: Any = None
@@ -259,17 +283,20 @@ class Draw:
         self.name = name
         self.dtype = float_dtype(name, dtype, parameters)
         graph = graph_of(parameters) if graph is None else graph
-        self.parameters = [self._read(graph, one) for one in parameters]
-        self.shape: Any = shape_of(name, shape, size)
-        common = self._common(graph)
-        if self.shape is None:
-            # A node whose shape it is, so that the draw follows where that changes.
-            self.shape = self._like() if self._like() is not None else common
-        elif isinstance(common, tuple):
-            fits(name, self.shape, common)
+        self.parameters = [self.read(graph, one) for one in parameters]
+        self.asked: Any = shape_of(name, shape, size)
+        self.shape: Any = None
+        self.like: Any = None
         self.key = new_key(graph)
+        common = self._common(graph)
+        if self.asked is None:
+            self.follow(self.parameters, common)
+        else:
+            self.shape = self.asked
+            if common is not None:
+                fits(name, self.shape, common)
 
-    def _read(self, graph: Any, one: Any) -> Any:
+    def read(self, graph: Any, one: Any) -> Any:
         """Return a parameter in the dtype of the draw; Python numbers stay."""
         if isinstance(one, int | float) and not isinstance(one, bool):
             return one
@@ -277,37 +304,70 @@ class Draw:
         return node if node.dtype == self.dtype or _is_number(node) else astype(node, self.dtype)
 
     def _common(self, graph: Any) -> Any:
-        """Return the shape to which the parameters broadcast, or a node of that shape where it is not known."""
+        """Return the shape to which the parameters broadcast, ``None`` where it is not known."""
         nodes = [one for one in self.parameters if isinstance(one, Handle)]
         specs = [graph._host.specs[one._slot] for one in nodes]
-        if None not in specs:
-            shape = broadcast(f"rg.random.{self.name}", specs)
-            if None not in shape:
-                return shape
-        return self._like()
+        return None if None in specs else broadcast(f"rg.random.{self.name}", specs)
 
-    def _like(self) -> Any:
-        """Return a node in the shape to which the parameters broadcast; ``None`` if none is an array."""
-        like: Any = None
-        for one in self.parameters:
-            if (
-                isinstance(one, Handle)
-                and not _is_number(one)
-                and one.shape != ()
-                and not _is_const(one)
-            ):  # type: ignore[attr-defined]
-                like = one if like is None else like + one
-        return like
+    def follow(self, nodes: Sequence[Any], common: Any) -> None:
+        """Let the draws have the shape to which nodes broadcast, now `common`, also when that changes."""
+        arrays = [one for one in nodes if isinstance(one, Handle) and not _is_number(one)]
+        if all(_is_const(one) for one in arrays):
+            self.shape, self.like = common, None
+            return
+        self.shape, self.like = None, arrays[0]
+        for one in arrays[1:]:
+            self.like = self.like + one
+
+    def among(self, outer: Shape, like: Any) -> None:
+        """Let the draws be vectors as long as the last axis of `like`: `outer` of them, or as many as `like` holds.
+
+        Raises
+        ------
+        ShapeError
+            If `like` does not broadcast to that.
+        """
+        if outer is None:
+            self.follow([like], like.shape)
+            return
+        self.asked = self.shape = (*outer, None)
+        self.like = like
+        fits(self.name, outer, like.shape[:-1])
 
     def standard(self, method: str, lane: int = 0) -> Any:
         """Return a draw without parameters."""
-        return standard(method, self.key, self.shape, self.dtype, lane)
+        return standard(method, self.key, self.shape, self.dtype, lane, self.like)
 
     def gammas(self, alpha: Any, lane: int = 0) -> Any:
         """Return draws of the gamma distribution of scale 1."""
-        shape = self.shape if isinstance(self.shape, tuple) else None
-        return standard_gammas(self.key, alpha, shape, self.dtype, lane)
+        return standard_gammas(self.key, self._for_each(alpha), self.shape, self.dtype, lane)
 
-    def of(self, value: Any) -> Any:
-        """Return the result as a draw."""
-        return drawn(self.name, value, self.key)
+    def _for_each(self, alpha: Any) -> Any:
+        """Return a parameter in the shape of the draws, since each of them draws for itself."""
+        if self.shape is not None or alpha is self.like or len(self.parameters) == 1:
+            return alpha
+        return spread_like(
+            alpha if isinstance(alpha, Handle) else self.key._graph.const(alpha), self.like
+        )
+
+    def log_gammas(self, alpha: Any, lane: int = 0) -> Any:
+        """Return logarithms of draws of the gamma distribution, also where these are smaller than any float.
+
+        A draw for ``alpha + 1``, times a uniform draw to the power ``1 / alpha``, is one for `alpha` (Marsaglia and
+        Tsang, A simple method for generating gamma variables, 2000, section 6); minus the logarithm of a uniform draw
+        is an exponential one. Of half floats they are float32, since the logarithms leave the half floats.
+        """
+        dtype = np.promote_types(self.dtype, np.float32)
+        if dtype != self.dtype and isinstance(alpha, Handle):
+            alpha = astype(alpha, dtype)
+        above = standard_gammas(self.key, self._for_each(alpha + 1.0), self.shape, dtype, lane)
+        u = standard("standard_exponential", self.key, self.shape, dtype, lane + _SECOND, self.like)
+        return log(above) - u / alpha
+
+    def rounded(self, value: Any) -> Any:
+        """Return a value in the dtype of the draw."""
+        return value if value.dtype == self.dtype else astype(value, self.dtype)
+
+    def of(self, value: Any, shape: Any = None) -> Any:
+        """Return the result as a draw, of another shape than the draws where one is given."""
+        return drawn(self.name, value, self.key, self.asked if shape is None else shape)

@@ -73,8 +73,8 @@ def _dropped(name: str, x: Any, like: Any, p: float, training: Any) -> Any:
 
 def _kept(name: str, like: Any, p: float) -> tuple[Draw, Any]:
     """Return a draw, and for each element of a shape whether it is kept."""
-    draw = Draw(name, (), None, np.float32, graph=like._graph)
-    draw.shape = like.detach()  # so that the draw follows another length
+    draw = Draw(name, None, None, np.float32, graph=like._graph)
+    draw.follow([like.detach()], like.shape)  # also another length
     return draw, less(draw.standard("random"), 1.0 - p)
 
 
@@ -157,7 +157,7 @@ def alpha_dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
     if training is False or p == 0.0:
         return x
     if p == 1.0:
-        return 0.0 * x
+        return _dropped("alpha_dropout", x, x, p, training)
     scale = ((1.0 - p) * (1.0 + p * _SATURATED**2)) ** -0.5
     draw, kept = _kept("alpha_dropout", x, p)
     found = where(kept, x, _SATURATED) * scale - scale * p * _SATURATED

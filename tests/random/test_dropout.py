@@ -102,3 +102,20 @@ def test_bad_input() -> None:
         rg.dropout(g.input([1.0]), 1.5)
     with pytest.raises(rg.DTypeError, match="floats"):
         rg.dropout(g.input(np.array([1, 2])))
+
+
+@pytest.mark.parametrize("drop", [rg.dropout, rg.alpha_dropout])
+def test_all_dropped_is_zero_also_of_infinities_and_only_while_training(drop: Any) -> None:
+    g = rg.Graph(rng=1)
+    x = g.param([1.0, -np.inf, np.nan])
+    y = drop(x, 1.0)
+    assert y.tolist() == [0.0, 0.0, 0.0]
+    assert rg.grad(y.sum(), x).tolist() == [0.0, 0.0, 0.0]
+    g.eval()
+    np.testing.assert_array_equal(y.value, x.value)
+    assert rg.grad(y.sum(), x).tolist() == [1.0, 1.0, 1.0]
+    on = g.input(True)
+    z = drop(x, 1.0, on)
+    assert z.tolist() == [0.0, 0.0, 0.0]
+    on.set(False)
+    np.testing.assert_array_equal(z.value, x.value)

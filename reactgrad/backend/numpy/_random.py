@@ -14,6 +14,7 @@ import numpy as np
 
 from reactgrad.backend._device import holder
 from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend.numpy._gamma import digamma
 
 Call = Callable[[], object]
 
@@ -41,20 +42,37 @@ def stream(key: Any, lane: int = 0) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=[first, second], counter=place))
 
 
+# NumPy's exponential draws of float32 are 0 once in some millions, those of float64 never in practice. This is also
+# the smallest half float.
+_LEAST: Final = np.float32(2.0**-24)
+_HALVES: Final = np.float32(2.0**11)  # so many half floats are evenly spaced on [0, 1)
+
+
 def _bind_standard(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     method, lane = attrs[0], attrs[-1]
     key = inputs[0]
+    floored = method == "standard_exponential"
     if type(out) is np.ndarray and out.flags.c_contiguous and out.dtype.char in "fd":
+        floored = floored and out.dtype.char == "f"
 
         def draw() -> None:
             getattr(stream(key, lane), method)(None, out.dtype, out=out)
+            if floored:
+                np.maximum(out, _LEAST, out=out)
 
         return draw
     # By name, since dtypes of other libraries have no size.
-    wide = np.float64 if str(out.dtype).endswith("float64") else np.float32
+    name = str(out.dtype)
+    wide = np.float64 if name.endswith("float64") else np.float32
+    even = method == "random" and wide is np.float32 and not name.endswith("float32")
 
     def draw_apart() -> None:
-        _assign(out, getattr(stream(key, lane), method)(out.shape, wide))
+        found = getattr(stream(key, lane), method)(out.shape, wide)
+        if floored and wide is np.float32:
+            found = np.maximum(found, _LEAST)
+        elif even:  # rounding could give 1
+            found = np.floor(found * _HALVES) / _HALVES
+        _assign(out, found)
 
     return draw_apart
 
@@ -99,13 +117,13 @@ def _bind_slope(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call
 def register(xp: Any, kind: str) -> None:
     """Register the kernels of draws."""
     _register_draws(kind)
-    register_kernel("draw", kind, lambda x, key, out, name: xp.copyto(out, x))
+    register_kernel("draw", kind, lambda x, key, out, *attrs: xp.copyto(out, x))
 
 
 def register_standard(device: Any) -> None:
     """Register them for a device of the array API standard."""
     _register_draws(device.kind)
-    register_kernel("draw", device.kind, lambda x, key, out, name: device.assign(out, x))
+    register_kernel("draw", device.kind, lambda x, key, out, *attrs: device.assign(out, x))
 
 
 def _register_draws(kind: str) -> None:
@@ -129,20 +147,6 @@ _DECAYED: Final = 40.0  # where the integrand has fallen to exp of minus this, t
 def _quadrature() -> tuple[Any, Any]:
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return (nodes + 1.0) / 2.0, weights / 2.0
-
-
-def digamma(x: Any) -> Any:
-    """Return the digamma function of positive numbers: recurrence up to 8, then its asymptotic series."""
-    x = np.array(x, np.float64)
-    total = np.zeros_like(x)
-    for _ in range(8):
-        small = x < 8.0
-        total -= np.where(small, 1.0 / x, 0.0)
-        x = np.where(small, x + 1.0, x)
-    square = 1.0 / (x * x)
-    series = 1 / 240 - square * (1 / 132 - square * (691 / 32760 - square / 12))
-    series = 1 / 12 - square * (1 / 120 - square * (1 / 252 - square * series))
-    return total + np.log(x) - 0.5 / x - square * series
 
 
 def gamma_slope(x: Any, alpha: Any) -> Any:
