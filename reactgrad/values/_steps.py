@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._errors import DTypeError, ReactgradError, ShapeError, UnsetError
 from reactgrad.backend import (
     Binder,
     Spec,
@@ -119,7 +119,16 @@ class Steps(Store):
             self.policy.bind(slot)
         step = self._steps[slot]
         if step is UNBOUND or step is NEW:
-            self._bind((slot,))
+            try:
+                self._bind((slot,))
+            except TypeError as error:
+                found = self.specs[slot]
+                if found is None or found.known:
+                    raise
+                raise UnsetError(
+                    "its lengths are not known before an input that was declared with None in its shape "
+                    "has a value; give it one with .set(value) before reading what depends on it."
+                ) from error
             step = self._steps[slot]
         return step
 
