@@ -15,14 +15,15 @@ Key = tuple[slice | int, ...]
 
 
 def split_key(shape: Sequence[int | None], cuts: Cuts, axis: int, part: int) -> Key:
-    """Return the index of one part of a split.
+    """Return the index of one part of a split; the first parts are longer by one where equal ones leave a rest.
 
     Equal parts of an axis of unknown length are empty: their places are not known yet.
     """
     at = axis % len(shape)
     if isinstance(cuts, int):
-        size = (shape[at] or 0) // cuts
-        return (*[slice(None)] * at, slice(part * size, (part + 1) * size))
+        size, longer = divmod(shape[at] or 0, cuts)
+        start = part * size + min(part, longer)
+        return (*[slice(None)] * at, slice(start, start + size + (part < longer)))
     ends = (0, *cuts, None)
     return (*[slice(None)] * at, slice(ends[part], ends[part + 1]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
@@ -15,13 +16,13 @@ from reactgrad.ops._places import Index
 from reactgrad.ops._shapes import normal_axis
 
 
-def _infer_split(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+def _infer_split(specs: tuple[Spec, ...], attrs: Attrs, any_length: bool = False) -> Spec:
     (one,), (cuts, axis, part) = specs, attrs
     at = normal_axis("split", axis, len(one.shape))
     length = one.shape[at]
     new = None
     if length is not None:
-        if isinstance(cuts, int) and length % cuts:
+        if isinstance(cuts, int) and length % cuts and not any_length:
             raise ShapeError(
                 f"split of {one!r} into {cuts} equal parts along axis {axis}: its length {length} is "
                 f"no multiple of {cuts}. Say where to cut, rg.split(x, [2, 5]); the number is that of "
@@ -42,6 +43,14 @@ def _rule(key: Callable[..., Key]) -> Callable[..., Placed]:
 
 
 SPLIT = Op("split", _infer_split, (_rule(split_key),), (LINEAR,), view=_view(split_key))
+# The same where the first parts may be longer by one.
+ARRAY_SPLIT = Op(
+    "array_split",
+    partial(_infer_split, any_length=True),
+    (_rule(split_key),),
+    (LINEAR,),
+    view=_view(split_key),
+)
 
 
 def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from reactgrad.backend._parts import block_keys
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.array_api._on_host import on_host
 
-_BY_VALUES = on_host(("repeat_numbers", "trimmed"))
+_BY_VALUES = on_host(("repeat_numbers", "resize", "resize_back", "trimmed"))
 
 
 def register(device: Any) -> None:

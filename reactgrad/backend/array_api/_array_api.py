@@ -580,7 +580,8 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         return bind
 
     register_binder("getitem", kind, bind_getitem)
-    register_binder("split", kind, bind_part(split_key))
+    for name in ("split", "array_split"):
+        register_binder(name, kind, bind_part(split_key))
     register_binder("unbind", kind, bind_part(unbind_key))
     register_kernel("gather", kind, gather)
     register_binder("accumulate", kind, bind_accumulate)

@@ -26,7 +26,7 @@ CAPTURED: Final = (
     *("maximum", "minimum", "relu", "relu_grad", "sigmoid", "tanh_backward", "sigmoid_backward"),
     *("one_minus_square", "unit", "chain_times", "chain_over", "astype", "where", "accumulate"),
     *("alias", "detach", "scale_grad", "transpose", "broadcast_to", "expand_dims", "squeeze"),
-    *("split", "unbind", "real", "imag", "broadcast_like"),
+    *("split", "array_split", "unbind", "real", "imag", "broadcast_like"),
 )
 
 # So many kernels pay for a graph.

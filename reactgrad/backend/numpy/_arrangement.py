@@ -16,6 +16,7 @@ import numpy as np
 from reactgrad.backend._parts import Key, block_keys, flip_key
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._sums import WIDER
 from reactgrad.backend.numpy._views import copied, refilled
 
 # NumPy's copy starts a loop for each innermost row: rows of so many elements are worth it, or so many copies of
@@ -71,6 +72,19 @@ def register(xp: Any, kind: str) -> None:
     def beside(x: Any, *others: Any) -> None:
         xp.copyto(others[-1], x)
 
+    def resize(x: Any, out: Any, shape: Any) -> None:
+        out[...] = xp.resize(x, out.shape) if x.size else 0
+
+    def resize_back(g: Any, x: Any, out: Any) -> None:
+        row, total, wide = g.reshape(-1), xp.zeros(out.size, out.dtype), WIDER.get(out.dtype.char)
+        if out.size:
+            whole = len(row) - len(row) % out.size
+            rows = row[:whole].reshape(-1, out.size)
+            wider = rows.sum(0, dtype=wide or out.dtype)
+            wider[: len(row) - whole] += row[whole:]
+            total[...] = wider
+        out[...] = total.reshape(out.shape)
+
     def repeat_numbers(counts: Any, out: Any) -> Any:
         return xp.repeat(xp.arange(len(counts)), counts)
 
@@ -91,6 +105,8 @@ def register(xp: Any, kind: str) -> None:
     register_binder("tile", kind, bind_tile)
     register_binder("repeat", kind, bind_repeat)
     register_kernel("repeat_numbers", kind, repeat_numbers)
+    register_kernel("resize", kind, resize)
+    register_kernel("resize_back", kind, resize_back)
     register_kernel("trimmed", kind, trimmed)
     register_kernel("broadcast_beside", kind, beside)
     register_kernel("regroup", kind, partial(refilled, xp))

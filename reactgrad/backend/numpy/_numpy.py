@@ -455,7 +455,8 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
     register_kernel("squeeze", kind, copy_view(lambda x, axis: xp.squeeze(x, axis)))
     for name in ("alias", "detach", "scale_grad"):
         register_kernel(name, kind, copy_view(lambda x, *attrs: x))
-    register_kernel("split", kind, copy_view(lambda x, *cut: x[split_key(x.shape, *cut)]))
+    for name in ("split", "array_split"):
+        register_kernel(name, kind, copy_view(lambda x, *cut: x[split_key(x.shape, *cut)]))
     register_kernel("unbind", kind, copy_view(lambda x, *part: x[unbind_key(x.shape, *part)]))
     register_binder("sum", kind, bind_sum)
     register_binder("mean", kind, bind_mean)

@@ -13,7 +13,14 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import concatenate
-from reactgrad.ops._layout import broadcast_to, expand_dims, reshape
+from reactgrad.ops._layout import expand_dims, reshape
+from reactgrad.ops._lengths import (
+    INSERTED,
+    KEPT,
+    spread_along,
+    with_least,
+    with_length,
+)
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axes, normal_axis
@@ -85,7 +92,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     DTypeError
         If `obj` is a Var: ``arr[mask]`` chooses by values.
     ShapeError
-        If the length of the axis is not known, and `obj` is no integer.
+        If booleans are not as many as elements, or the length of the axis is not known. Other places follow
+        another length.
 
     Examples
     --------
@@ -102,20 +110,27 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
         place = int(which.reshape(()))
         if arr.shape[axis] is not None:
             _checked("delete", which, -arr.shape[axis], arr.shape[axis] - 1, arr, axis)
+        arr = with_least("delete", arr, axis, place + 1 if place >= 0 else -place)
         before = _along(arr, axis, slice(None, place))
-        after = slice(place + 1 or arr.shape[axis], None)
+        after = slice(place + 1, None)
         return before if place == -1 else concatenate([before, _along(arr, axis, after)], axis)
-    length = _length(arr, axis)
-    keep = np.ones(length, bool)
-    if not isinstance(which, slice):
-        if which.dtype.kind == "b" and which.shape != (length,):
+    if isinstance(which, slice):
+        return _along(arr, axis, apply(KEPT, (arr,), (axis, _slice(which))))
+    if which.dtype.kind == "b":
+        length = _length(arr, axis)
+        if which.shape != (length,):
             raise ShapeError(
                 f"delete by booleans of shape {which.shape}: axis {axis} has {length} elements; give one each."
             )
-        if which.dtype.kind != "b":
-            _checked("delete", which, -length, length - 1, arr, axis)
-    keep[which] = False
-    return _along(arr, axis, np.flatnonzero(keep))
+        arr = with_length("delete by booleans", arr, axis, length)
+        return _along(arr, axis, np.flatnonzero(~which))
+    places = tuple(which.ravel().tolist())
+    return _along(arr, axis, apply(KEPT, (arr,), (axis, places))) if places else arr
+
+
+def _slice(one: slice) -> tuple[Any, ...]:
+    ends = (one.start, one.stop, one.step)
+    return ("slice", *[None if end is None else int(end) for end in ends])
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -163,7 +178,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     while values.ndim > arr.ndim and values.shape[0] == 1:  # as NumPy assigns
         values = values[0]
     which, length = _index("insert", obj), arr.shape[axis]
-    if isinstance(which, slice):
+    if isinstance(which, slice):  # there are values for as many places as it has now
+        arr = with_length("insert at a slice", arr, axis, _length(arr, axis))
         which = np.arange(*which.indices(_length(arr, axis)))
     if which.dtype.kind == "b":
         if which.ndim != 1:
@@ -175,43 +191,25 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         )
     if length is not None:
         _checked("insert", which, -length, length, arr, axis)
-    if which.size == 1:
-        place = int(which.reshape(()))
+    places, count = tuple(which.ravel().tolist()), which.size
+    if count == 1:
+        (place,) = places
         if not which.ndim:  # NumPy's broadcasting of a single place: the first axis goes there
             order = [*range(1, axis + 1), 0, *range(axis + 1, values.ndim)]
             values = values.transpose(order)
-        count = values.shape[axis]
-        shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
-        parts = [arr, _fitted(values, shape)]
-        if place == 0 or (place == length):
-            return concatenate(parts[::-1] if place == 0 else parts, axis)
+        if values.shape[axis] is None:
+            raise values._unknown_length()
+        new = spread_along("insert", values, arr, axis, values.shape[axis])
+        if not place:
+            return concatenate([new, arr], axis)
+        arr = with_least("insert", arr, axis, abs(place))
         before, after = slice(None, place), slice(place, None)
-        return concatenate([_along(arr, axis, before), parts[1], _along(arr, axis, after)], axis)
-    length = _length(arr, axis)
-    places = np.where(which < 0, which + length, which)
-    count = len(places)
+        return concatenate([_along(arr, axis, before), new, _along(arr, axis, after)], axis)
     if not count:
         return arr
     # The values stand behind all of `arr` first, and an index brings both into their order.
-    order = np.argsort(places, kind="stable")
-    target = np.empty(count, np.intp)
-    target[order] = places[order] + np.arange(count)
-    numbers = np.full(length + count, -1, np.intp)
-    numbers[target] = length + np.arange(count)
-    numbers[numbers < 0] = np.arange(length)
-    shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
-    return _along(concatenate([arr, _fitted(values, shape)], axis), axis, numbers)
-
-
-def _fitted(values: Any, shape: Any) -> Any:
-    if values.shape == shape:
-        return values
-    if None in shape:
-        raise ShapeError(
-            f"insert: values of shape {values.shape} would fill {shape}, some of whose lengths are not known; "
-            "give values of the whole shape, or set the input first."
-        )
-    return broadcast_to(values, shape)
+    both = concatenate([arr, spread_along("insert", values, arr, axis, count)], axis)
+    return _along(both, axis, apply(INSERTED, (arr,), (axis, places)))
 
 
 def _infer_trimmed(specs: tuple[Spec, ...], attrs: Attrs) -> None:

@@ -10,7 +10,8 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
-from reactgrad.ops._layout import alias, known_shape, reshape, spread_to
+from reactgrad.ops._layout import _in_memory, alias, reshape
+from reactgrad.ops._lengths import AXIS_NUMBERS
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import broadcast
 
@@ -23,9 +24,18 @@ def _first(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
     return lambda i, g: None if i else g
 
 
-# Where lengths are not known yet: the first operand, broadcast to the shape that it has beside the others.
+def _beside_view(x: Any, *shapes: Any) -> Any:
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, *map(tuple, shapes)))
+
+
+# The first operand, broadcast to the shape that it has beside the others.
 BESIDE = Op(
-    "broadcast_beside", _infer_beside, variadic=_first, variadic_jvp=_first, broadcasts=True
+    "broadcast_beside",
+    _infer_beside,
+    variadic=_first,
+    variadic_jvp=_first,
+    broadcasts=True,
+    view=_beside_view,
 )
 
 
@@ -40,7 +50,7 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     Returns
     -------
     tuple of Var
-        Views where the lengths are known.
+        Views, which cost nothing.
 
     Raises
     ------
@@ -54,23 +64,18 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     >>> [one.shape for one in rg.broadcast_arrays(x, [[1], [2], [3]])]
     [(3, 2), (3, 2)]
     """
-    nodes = [node(one, *args) for one in args]
-    shapes = [known_shape(one) for one in nodes]
-    if any(one is None or None in one for one in shapes):
-        return tuple([_beside(one, i, nodes) for i, one in enumerate(nodes)])
-    specs = [spec(one, np.dtype(bool)) for one in shapes]  # type: ignore[arg-type]
-    common = broadcast("broadcast_arrays", specs)
-    spread = [spread_to(_array(one), common) for one in nodes]
-    return tuple([alias(x) if x is one else x for x, one in zip(spread, nodes, strict=True)])
+    nodes = [_array(node(one, *args)) for one in args]
+    return tuple([_beside(one, i, nodes) for i, one in enumerate(nodes)])
 
 
 def _beside(one: Any, place: int, nodes: list[Any]) -> Any:
-    return apply(BESIDE, (one, *nodes[:place], *nodes[place + 1 :]))
+    others = [other for other in (*nodes[:place], *nodes[place + 1 :]) if other is not one]
+    return apply(BESIDE, (one, *others)) if others else alias(one)
 
 
 def _array(x: Any) -> Any:
     """Return a constant number as an array: a number has no memory that a view could show."""
-    return x._graph.const(np.asarray(x.value)) if x._literal() is not None else x
+    return _in_memory(x if x._literal() is None else x._graph.const(np.asarray(x.value)))
 
 
 def meshgrid(
@@ -157,16 +162,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if one.ndim != 1:
             raise ShapeError(f"ix_ takes rows, not a value with {one.ndim} axes.")
         if one.dtype.kind == "b":
-            numbers = np.arange(_length(one))
-            one = one._graph.const(numbers, device=one.device)[one]
+            one = apply(AXIS_NUMBERS, (one,), (0,))[one]
         shape = [1] * len(args)
         shape[place] = -1
         found.append(alias(one) if len(args) == 1 else reshape(one, tuple(shape)))
     return tuple(found)
-
-
-def _length(one: Any) -> int:
-    length = one.shape[0]
-    if length is None:
-        raise one._unknown_length()
-    return length

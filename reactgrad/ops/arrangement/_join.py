@@ -17,7 +17,8 @@ from reactgrad.ops._join import CONCATENATE, concatenate, converted, put, sequen
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import common_device, promote
-from reactgrad.ops.arrangement._regroup import atleast_1d, atleast_2d, atleast_3d
+from reactgrad.ops.arrangement._order import moveaxis
+from reactgrad.ops.arrangement._regroup import atleast_1d, atleast_2d, atleast_3d, flatten
 
 
 def _joined(
@@ -32,14 +33,33 @@ def _joined(
 ) -> Any:
     """Return values joined along `axis` once they have `ndim` axes.
 
-    If none of them has the axis yet, one node stacks them at `stacked_at`.
+    If none of them has the axis yet, one node stacks them at `stacked_at`. The elements of one node are joined
+    without taking it apart, so that their number may change.
     """
+    if isinstance(tup, Handle) and np.ndim(tup) and to in _NEW_AXES:
+        return converted(name, _rows_joined(tup, to, axis), dtype, casting)
     values = [_keep(one) for one in sequence(name, tup)]
     if all(np.ndim(one) == ndim for one in values):
         joined = stack(values, stacked_at)
     else:
         joined = concatenate([to(_beside(one, values)) for one in values], axis)
     return converted(name, joined, dtype, casting)
+
+
+# The places of new axes that these functions give to an element without axes, with one, ..., behind axis 0.
+_NEW_AXES: dict[Callable[..., Any], tuple[tuple[int, ...], ...]] = {
+    atleast_1d: ((1,),),
+    atleast_2d: ((1, 2), (1,)),
+    atleast_3d: ((1, 2, 3), (1, 3), (3,)),
+}
+
+
+def _rows_joined(x: Any, to: Callable[..., Any], axis: int) -> Any:
+    """Return the elements of a node along axis 0, once `to` has given them axes, joined along `axis`."""
+    new = _NEW_AXES[to]
+    if x.ndim <= len(new):
+        x = expand_dims(x, new[x.ndim - 1])
+    return flatten(moveaxis(x, 0, axis), axis, axis + 1)
 
 
 def _keep(one: Any) -> Any:
@@ -83,8 +103,8 @@ def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind")
     array([[1, 1],
            [2, 2]])
     """
-    values = sequence("hstack", tup)
-    flat = np.ndim(_keep(values[0])) < 2
+    values = tup if isinstance(tup, Handle) and np.ndim(tup) else sequence("hstack", tup)
+    flat = (np.ndim(values) < 3) if values is tup else np.ndim(_keep(values[0])) < 2
     return _joined("hstack", values, atleast_1d, 0, 0 if flat else 1, 0, dtype, casting)
 
 

@@ -12,7 +12,8 @@ from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import floor
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import concatenate
-from reactgrad.ops._layout import broadcast_to, reshape
+from reactgrad.ops._layout import reshape
+from reactgrad.ops._lengths import spread_along, with_least
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import max as largest
 from reactgrad.ops._reduce import mean
@@ -48,11 +49,8 @@ def constant_by_nodes(x: Any, widths: Pairs, constants: Pairs) -> Any:
 
     def border(x: Any, axis: int, side: int, width: int) -> Any:
         number = node(constants[axis][side], x)
-        shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
-        if None in shape:
-            raise x._unknown_length()
         one = in_dtype(number, x.dtype)
-        return broadcast_to(reshape(one, ()), shape)
+        return spread_along("pad", reshape(one, ()), x, axis, width)
 
     return _framed(x, widths, border)
 
@@ -79,15 +77,14 @@ def statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
 
     def border(x: Any, axis: int, side: int, width: int) -> Any:
         given, there = lengths[axis][side], x.shape[axis]
-        whole = given is None or (there is not None and given >= there)
-        length = -1 if given is None else given
-        if not whole and length < 0:
-            raise ShapeError(f"pad(stat_length={length}): a length cannot be negative.")
-        if there == 0 or (not whole and length == 0 and mode in ("maximum", "minimum")):
+        if given is not None and given < 0:
+            raise ShapeError(f"pad(stat_length={given}): a length cannot be negative.")
+        if there == 0 or (given == 0 and mode in ("maximum", "minimum")):
             raise ShapeError(f"pad(mode={mode!r}): a statistic of no elements along axis {axis}.")
-        part = x if whole else _edge(x, axis, side, length)
-        if not whole and length == 0:  # the last 0 elements: a slice would take all
-            part = _edge(x, axis, 0, 0)
+        if mode in ("mean", "median"):  # the others refuse an axis without elements themselves
+            x = with_least(f"pad(mode={mode!r})", x, axis, 1)
+        # A slice of more elements than there are has all. The last 0 are no slice from the end.
+        part = x if given is None else _edge(x, axis, side if given else 0, given)
         number = reduced(part, axis, keepdims=True)
         if number.dtype != x.dtype:
             number = astype(_rounded(number) if x.dtype.kind in "iu" else number, x.dtype)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._handle import Handle, apply
 from reactgrad.ops._index import getitem
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
-from reactgrad.ops._split import split, unbind
+from reactgrad.ops._split import ARRAY_SPLIT, split, unbind
 
 
 def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
@@ -34,8 +34,6 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
 
     Raises
     ------
-    ShapeError
-        If the number of parts is given and the length of the axis is not known.
     DTypeError
         If `indices_or_sections` is no positive integer and no sequence of integers.
     AxisError
@@ -54,12 +52,8 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
         count = int(number.__index__())  # type: ignore[union-attr]
         if count < 1:
             raise DTypeError(f"array_split into {count} parts: it needs at least one.")
-        length = ary.shape[normal_axis("array_split", axis, ary.ndim)]
-        if length is None:
-            raise ary._unknown_length()
-        each, longer = divmod(length, count)
-        if longer:
-            number = [each * i + min(i, longer) for i in range(1, count)]
+        at = normal_axis("array_split", axis, ary.ndim)
+        return [apply(ARRAY_SPLIT, (ary,), (count, at, part)) for part in range(count)]
     return list(split(ary, number, axis))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import LINEAR, Attrs, Op
-from reactgrad.ops._layout import broadcast_to, reshape, reshape_to, shape_attr
+from reactgrad.ops._layout import (
+    _in_memory,
+    reshape,
+    reshape_to,
+    shape_attr,
+    share_memory,
+    spread_like,
+)
+from reactgrad.ops._lengths import AXIS_NUMBERS, with_length
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum as total
 from reactgrad.ops._shapes import normal_axis
@@ -153,7 +162,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     if isinstance(repeats, Handle):
         counts: Any = repeats
         if not counts.ndim:
-            counts = broadcast_to(counts, (_length(a, at),))
+            counts = spread_like(counts, apply(AXIS_NUMBERS, (a,), (at,)))
         numbers = apply(REPEAT_NUMBERS, (counts,))
         return a[(*[slice(None)] * at, numbers)]
     counts = np.asarray(repeats)
@@ -165,25 +174,53 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
         raise ShapeError(f"repeat {repeats!r:.60} times: a number cannot be negative.")
     if counts.size == 1:
         return apply(REPEAT, (a,), (int(counts.reshape(())), at))
-    if counts.shape != (_length(a, at),):
+    there = a.shape[at]
+    if counts.ndim != 1 or there not in (None, len(counts)):
         raise ShapeError(
-            f"repeat: {a.label!r} has {_length(a, at)} elements along axis {axis}, and there are numbers of "
+            f"repeat: {a.label!r} has {there} elements along axis {axis}, and there are numbers of "
             f"shape {counts.shape}; give one number for all, or one for each."
         )
+    a = with_length("repeat by numbers for each element", a, at, len(counts))
     return a[(*[slice(None)] * at, np.repeat(np.arange(len(counts)), counts))]
-
-
-def _length(a: Any, axis: int) -> int:
-    length = a.shape[axis]
-    if length is None:
-        raise a._unknown_length()
-    return length
 
 
 repeat_interleave = repeat  # PyTorch's name
 
 
 # --- as many elements as fill a shape ----------------------------------------------------------
+
+
+def _infer_resize(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(attrs[0], specs[0].dtype, specs[0].device)
+
+
+def _infer_resize_back(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    g, x = specs
+    return spec(x.shape, g.dtype, g.device)
+
+
+def _first_elements(x: Any, shape: tuple[int, ...]) -> Any:
+    wanted = prod(shape)
+    if prod(x.shape) < wanted:
+        return None
+    return share_memory(x, x.reshape(-1)[:wanted].reshape(shape))
+
+
+RESIZE = Op(
+    "resize",
+    _infer_resize,
+    (lambda g, ans, x, shape: apply(RESIZE_BACK, (g, x)),),
+    (LINEAR,),
+    view=_first_elements,
+)
+
+# For each element of the second operand the sum over its copies.
+RESIZE_BACK = Op(
+    "resize_back",
+    _infer_resize_back,
+    (lambda h, ans, g, x: apply(RESIZE, (h,), (g.shape,)), None),
+    (LINEAR, None),
+)
 
 
 def resize(a: Any, new_shape: int | tuple[int, ...]) -> Any:
@@ -204,7 +241,7 @@ def resize(a: Any, new_shape: int | tuple[int, ...]) -> Any:
     Raises
     ------
     ShapeError
-        If a length is negative, or that of `a` is not known.
+        If a length is negative.
 
     Examples
     --------
@@ -217,11 +254,4 @@ def resize(a: Any, new_shape: int | tuple[int, ...]) -> Any:
     shape = shape_attr("resize", tuple(new_shape) if np.iterable(new_shape) else new_shape)
     if any(n < 0 for n in shape):
         raise ShapeError(f"resize to {new_shape!r}: lengths cannot be negative.")
-    a = node(a)
-    size, wanted = a.size, int(np.prod(shape, dtype=object))
-    if not size:
-        return broadcast_to(a._graph.const(np.zeros((), a.dtype), device=a.device), shape)
-    row = reshape(a, -1)
-    if wanted > size:
-        row = tile(row, -(-wanted // size))
-    return reshape(row if row.shape == (wanted,) else row[:wanted], shape)
+    return apply(RESIZE, (_in_memory(node(a)),), (shape,))

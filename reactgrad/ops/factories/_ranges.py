@@ -11,9 +11,11 @@ from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, current_graph, stacked
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import floor, log10, power
-from reactgrad.ops._layout import reshape
+from reactgrad.ops._layout import expand_dims
+from reactgrad.ops._lengths import with_axes
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._shapes import normal_axis
+from reactgrad.ops.arrangement._grids import broadcast_arrays
 from reactgrad.ops.arrangement._join import concat
 from reactgrad.ops.arrangement._order import moveaxis
 
@@ -128,7 +130,7 @@ def linspace(
         return (made, const(step, device=device)) if retstep else made
     start, stop = _float(start, stop), _float(stop, start)
     steps = num - 1 if endpoint else num
-    delta = stop - start
+    delta = with_axes("linspace", stop - start)
     step = delta / steps if steps else delta * np.nan
     # The last one is `stop` itself, and not what the rounded steps lead to.
     last = endpoint and num > 1
@@ -136,7 +138,7 @@ def linspace(
     numbers = delta._graph.const(counted.reshape(-1, *[1] * delta.ndim), device=delta.device)
     row = (step if steps else delta) * numbers + start
     if last:
-        row = concat([row, _spread(stop, delta)])
+        row = concat([row, _last(stop, start, delta.dtype)])
     row = moveaxis(row, 0, normal_axis("linspace", axis, row.ndim))
     if kind is not None:
         row = astype(floor(row) if kind.kind in "iu" else row, kind)
@@ -148,11 +150,9 @@ def _float(one: Any, other: Any) -> Any:
     return one * 1.0 if one.dtype.kind in "iub" else one
 
 
-def _spread(stop: Any, delta: Any) -> Any:
+def _last(stop: Any, start: Any, dtype: Any) -> Any:
     """Return the last number, as a part of the result: in the shape to which both ends broadcast."""
-    whole = stop if stop.shape == delta.shape else stop + 0.0 * delta
-    whole = in_dtype(whole, delta.dtype)
-    return reshape(whole, (1, *delta.shape))
+    return expand_dims(in_dtype(broadcast_arrays(stop, start)[0], dtype), 0)
 
 
 def _count(name: str, num: Any) -> int:
@@ -276,6 +276,6 @@ def geomspace(
     row = power(10.0, linspace(0.0 * ratio, ratio, num, endpoint)) * start
     last = endpoint and num > 1
     if last:
-        row = concat([row[:-1], _spread(stop, ratio)])
+        row = concat([row[:-1], _last(stop, start, ratio.dtype)])
     row = moveaxis(row, 0, normal_axis("geomspace", axis, row.ndim))
     return row if kind is None else astype(row, kind)

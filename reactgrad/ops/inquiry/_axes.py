@@ -8,9 +8,11 @@ from typing import Any
 from reactgrad._errors import ShapeError
 from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.ops._join import stack
-from reactgrad.ops._layout import expand_dims, reshape, transpose
+from reactgrad.ops._layout import expand_dims, transpose
+from reactgrad.ops._lengths import with_length
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops._split import unbind
+from reactgrad.ops.arrangement._regroup import flatten, unflatten
 
 
 def apply_along_axis(
@@ -34,7 +36,7 @@ def apply_along_axis(
     Raises
     ------
     ShapeError
-        If it is not known how many rows there are, or there are none.
+        If it is not known how many rows there are, or there are none; later, if their number changes.
     AxisError
         If there is no such axis.
 
@@ -55,15 +57,14 @@ def apply_along_axis(
             f"apply_along_axis on a value of shape {node.shape}: it calls the function once a row, so that the "
             "number of rows must be known and more than 0. Write a function of the whole array instead."
         )
-    rows = (
-        reshape(transpose(node, (*others, axis)), (-1, node.shape[axis]))
-        if others
-        else expand_dims(node, 0)
-    )
+    for i in others:
+        node = with_length("apply_along_axis", node, i, node.shape[i])
+    moved = transpose(node, (*others, axis))
+    rows = flatten(moved, 0, len(others) - 1) if others else expand_dims(node, 0)
     results = [func1d(row, *args, **kwargs) for row in unbind(rows)]
     joined = stack(results)
     inner = joined.ndim - 1
-    apart = reshape(joined, (*lengths, *joined.shape[1:]))
+    apart = unflatten(joined, 0, lengths) if others else joined[0]
     order = [*range(axis), *range(len(others), len(others) + inner), *range(axis, len(others))]
     return transpose(apart, tuple(order))
 

@@ -10,8 +10,10 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
-from reactgrad.nodes._handle import apply, graph_of
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._lengths import DIAGONAL
+from reactgrad.ops._operand import nodes_of
 from reactgrad.ops._shapes import broadcast, normal_axis
 
 
@@ -111,7 +113,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     Raises
     ------
     ShapeError
-        If the lengths are not known, or differ, or there are fewer than two.
+        If the lengths differ, or there are fewer than two.
 
     Examples
     --------
@@ -121,13 +123,8 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     >>> y.value
     array([0, 1])
     """
-    shape = arr.shape
-    if len(shape) < 2 or None in shape or len(set(shape)) != 1:
-        raise ShapeError(
-            f"diag_indices_from of shape {shape}: it takes two or more axes of one length."
-        )
-    graph = graph_of((arr,))
-    return tuple(graph.const(np.arange(shape[0])) for _ in shape)
+    (arr,) = nodes_of(arr)
+    return (apply(DIAGONAL, (arr,)),) * arr.ndim
 
 
 def _infer_packed(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

@@ -18,7 +18,7 @@ from reactgrad.backend.numpy import _sets
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._index import Placed, accumulate
-from reactgrad.ops._layout import like_shape, reshape, spread
+from reactgrad.ops._layout import RESHAPE_LIKE, like_shape, reshape, spread
 from reactgrad.ops._operand import nodes_of
 from reactgrad.ops._places import rows_at
 from reactgrad.ops._shapes import normal_axis
@@ -132,7 +132,7 @@ def unique(
         found["counts"] = apply(PART, (places,), ("counts",))
     if return_inverse:
         inverse = places[2]
-        found["inverse"] = like_shape(inverse, ar) if axis is None else inverse
+        found["inverse"] = apply(RESHAPE_LIKE, (inverse, ar)) if axis is None else inverse
     rows, at = _rows(ar, axis)
     return (take(rows, first, at), *[found[name] for name in wanted])
 

@@ -10,8 +10,10 @@ from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, read_dtype, spec
 from reactgrad.backend.array_api import _triangle as _standard
 from reactgrad.backend.numpy import _triangle
-from reactgrad.nodes._handle import apply, current_graph
+from reactgrad.backend.numpy._places_of_shape import triangle
+from reactgrad.nodes._handle import Handle, apply, current_graph
 from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
+from reactgrad.ops._lengths import TRIANGLE
 from reactgrad.ops._reduce import axis_of
 
 add_kernels(_triangle.register, _standard.register)
@@ -138,19 +140,19 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     Parameters
     ----------
     arr : Var or array_like
-        Shape (m, n). Only its shape counts, and the indices do not follow when it changes.
+        Shape (m, n). Only its shape counts.
     k : int
         The distance of the last diagonal from the main one, positive above it.
 
     Returns
     -------
-    tuple of ndarray
+    tuple of Var, or of ndarray for a matrix that is none
         To index a matrix with: ``x[rg.tril_indices_from(x)]``.
 
     Raises
     ------
     ShapeError
-        If `arr` has another number of axes, or a length that is not known yet.
+        If `arr` has another number of axes.
 
     Examples
     --------
@@ -158,8 +160,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     >>> rg.tril_indices_from([[1.0, 2.0], [3.0, 4.0]])[0]
     array([0, 1, 1])
     """
-    m, n = _lengths("tril_indices_from", arr)
-    return np.tril_indices(m, k, n)
+    return _from("tril_indices_from", arr, k, False)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
@@ -168,19 +169,19 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     Parameters
     ----------
     arr : Var or array_like
-        Shape (m, n). Only its shape counts, and the indices do not follow when it changes.
+        Shape (m, n). Only its shape counts.
     k : int
         The distance of the first diagonal from the main one, positive above it.
 
     Returns
     -------
-    tuple of ndarray
+    tuple of Var, or of ndarray for a matrix that is none
         To index a matrix with: ``x[rg.triu_indices_from(x)]``.
 
     Raises
     ------
     ShapeError
-        If `arr` has another number of axes, or a length that is not known yet.
+        If `arr` has another number of axes.
 
     Examples
     --------
@@ -188,12 +189,15 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     >>> rg.triu_indices_from([[1.0, 2.0], [3.0, 4.0]])[0]
     array([0, 0, 1])
     """
-    m, n = _lengths("triu_indices_from", arr)
-    return np.triu_indices(m, k, n)
+    return _from("triu_indices_from", arr, k, True)
 
 
-def _lengths(name: str, x: Any) -> tuple[int, int]:
-    shape = np.shape(x)
-    if len(shape) != 2 or None in shape:
-        raise ShapeError(f"{name} of shape {shape}: it needs a matrix of known lengths.")
-    return shape
+def _from(name: str, arr: Any, k: int, upper: bool) -> tuple[Any, Any]:
+    if not isinstance(arr, Handle):
+        shape = np.shape(arr)
+        if len(shape) != 2:
+            raise ShapeError(f"{name} of shape {shape}: it needs a matrix.")
+        rows, columns = triangle(*shape, axis_of(k), upper)
+        return rows, columns
+    both: Any = apply(TRIANGLE, (arr,), (axis_of(k), upper))
+    return both[0], both[1]

@@ -21,6 +21,7 @@ from reactgrad.ops._complex import real
 from reactgrad.ops._elementwise import add, subtract
 from reactgrad.ops._join import concatenate, stack
 from reactgrad.ops._layout import reshape
+from reactgrad.ops._lengths import with_length
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device, operand_types, promote, resolve
 from reactgrad.ops._split import unbind
@@ -121,11 +122,18 @@ def polyval(p: Any, x: Any) -> Any:
         x = p._graph.const(np.asarray(number), device=p.device)
     if p.ndim == 1:
         return apply(POLYVAL, (p, x))
-    first, *rest = unbind(p)
+    first, *rest = unbind(with_length("polyval of several polynomials", p, 0, _known(p)))
     value = first + x * 0
     for one in rest:
         value = value * x + one
     return value
+
+
+def _known(p: Any) -> int:
+    length = p.shape[0]
+    if length is None:
+        raise p._unknown_length()
+    return length
 
 
 # --- sums and products --------------------------------------------------------------------------

@@ -8,10 +8,14 @@ import numpy as np
 
 from reactgrad._errors import ShapeError
 from reactgrad.nodes._handle import Handle, graph_of
-from reactgrad.ops._astype import astype
 from reactgrad.ops._join import concatenate
+from reactgrad.ops._lengths import with_length
+from reactgrad.ops._operand import in_dtype
 from reactgrad.ops._split import unbind
 from reactgrad.ops.special._polynomials import polymul
+
+# The dtypes that stay; NumPy makes float64 of others (``np.mintypecode``).
+_KEPT = "fFdDgG"
 
 
 def poly(seq_of_zeros: Any) -> Any:
@@ -31,7 +35,7 @@ def poly(seq_of_zeros: Any) -> Any:
     Raises
     ------
     ShapeError
-        If there is another number of axes, or the length is not known.
+        If there is another number of axes, or the length is not known; later, if it changes.
 
     Examples
     --------
@@ -51,9 +55,10 @@ def poly(seq_of_zeros: Any) -> Any:
             f"rg.poly of zeros of shape {zeros.shape}: they lie along one axis of a known length. Of a matrix write "
             "rg.poly(rg.linalg.eigvals(m))."
         )
-    if zeros.dtype.kind not in "fc":
-        zeros = astype(zeros, np.float64)
-    one = zeros._graph.const(np.ones(1, zeros.dtype))
+    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.char in _KEPT else np.float64)
+    # A product of as many factors as there are zeros now.
+    zeros = with_length("poly", zeros, 0, zeros.shape[0])
+    one = zeros._graph.const(np.ones(1, zeros.dtype), device=zeros.device)
     found = one
     for zero in unbind(zeros) if zeros.shape[0] else ():
         found = polymul(found, concatenate([one, -zero.reshape(1)]))

@@ -132,4 +132,4 @@ def test_what_does_not_fit_says_so() -> None:
     with pytest.raises(rg.DTypeError, match="uint8"):
         rg.unpackbits(x)
     with pytest.raises(rg.ShapeError, match="one length"):
-        rg.diag_indices_from(x)
+        rg.diag_indices_from(g.input(np.zeros((2, 3))))
