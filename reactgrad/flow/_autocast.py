@@ -23,8 +23,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 # follow the ops that they are made of.
 LOWER, FULL = "lower", "float32"
 _PRODUCTS: Final = """
-    matmul linear einsum conv conv_bias conv_transpose rnn_states lstm_states
+    matmul linear einsum conv conv_bias conv_transpose
 """
+# Of a recurrent layer the weights by which states are multiplied, wherever that is an operand: derivatives are
+# those by the rounded ones.
+_WEIGHTS: Final[Mapping[str, int]] = {
+    "rnn_tape": 2,
+    "rnn_states": 3,
+    "gru_tape": 2,
+    "gru_states": 3,
+    "lstm_tape": 3,
+    "lstm_states": 4,
+    "lstm_cell": 4,
+}
 _PRECISE: Final = """
     prod quantile quantile_along inv det slogdet cholesky solve solve_triangular lstsq pinv matrix_rank qr svd
     svdvals eig eigvals eigh eigvalsh expm fft ifft rfft irfft binary_cross_entropy grid_sample
@@ -32,10 +43,10 @@ _PRECISE: Final = """
 # On GPUs, where half floats are stored, also what loses digits or range in them, as ``torch.autocast("cuda")``.
 _PRECISE_IN_HALF: Final = """
     softmax log_softmax logsumexp exp expm1 exp2 log log1p log2 log10 power square reciprocal rsqrt arccos arcsin
-    cosh sinh tan erfinv softplus sum cumsum cumprod norm standardize vdot
+    cosh sinh tan erfinv softplus sum cumsum cumprod norm standardize standardize_kept vdot
 """
 POLICY: Final[Mapping[str, str]] = {
-    **dict.fromkeys(_PRODUCTS.split(), LOWER),
+    **dict.fromkeys((*_PRODUCTS.split(), *_WEIGHTS), LOWER),
     **dict.fromkeys(_PRECISE.split(), FULL),
 }
 _ON_GPUS: Final = frozenset(_PRECISE_IN_HALF.split())
@@ -75,7 +86,8 @@ class Cast:
         cast = self._lower if policy is LOWER else _full
         if name == "einsum" and not _sums(attrs[0]):  # an outer product: nothing is added up
             return operands
-        return [cast(graph, one) for one in operands]
+        at = _WEIGHTS.get(name)
+        return [cast(graph, one) if at in (None, i) else one for i, one in enumerate(operands)]
 
     def _lower(self, graph: Any, one: Any) -> Any:
         dtype, device = _float_of(graph, one)

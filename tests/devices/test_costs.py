@@ -288,3 +288,35 @@ def test_on_a_gpu_half_floats_of_products_are_widened_where_digits_count() -> No
         assert (y.dtype, (y + y).dtype) == (np.float16, np.float16)
         assert {one.dtype.name for one in (rg.softmax(y), y.sum(), rg.exp(y), y**2)} == {"float32"}
     assert rg.exp(y).dtype == np.float16
+
+
+# What ``torch.autocast("cuda")`` computes in float32, as functions: an op that one of them is built of anew is seen.
+WIDENED = {
+    "softmax": rg.softmax,
+    "log_softmax": rg.log_softmax,
+    "layer_norm": rg.layer_norm,
+    "sum": rg.sum,
+    "cumsum": lambda x: rg.cumsum(x, 0),
+    "exp": rg.exp,
+    "log": rg.log,
+    "power": lambda x: x**2.5,
+    "reciprocal": rg.reciprocal,
+    "norm": rg.norm,
+}
+
+
+@pytest.mark.parametrize("name", WIDENED)
+def test_functions_that_lose_digits_in_half_floats_widen_them(name: str) -> None:
+    x = np.linspace(0.1, 3.0, 12).reshape(3, 4).astype(np.float16)
+    g = rg.Graph(device="fake:0")
+    half = g.param(x)
+    with rg.autocast("float16"):
+        y = WIDENED[name](half)
+    wide = rg.Graph(device="fake:0").param(x.astype(np.float32))
+    wanted = WIDENED[name](wide)
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y.numpy(), wanted.numpy())
+    slope = rg.grad((y * y).sum(), half)
+    assert slope.dtype == np.float16
+    other = rg.grad((wanted * wanted).sum(), wide).numpy().astype(np.float16)
+    np.testing.assert_array_equal(slope.numpy(), other)

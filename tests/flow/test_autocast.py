@@ -125,6 +125,28 @@ def test_the_ops_that_are_cast_are_those_of_torch(name: str) -> None:
     assert y.dtype in (F4, np.complex64)  # stored as float32: there is no dtype bfloat16
 
 
+@pytest.mark.parametrize(("layer", "gates"), [(rg.rnn, 1), (rg.lstm, 4), (rg.gru, 3)])
+def test_recurrent_layers_round_their_input_and_weights_by_bits(layer: Any, gates: int) -> None:
+    rng = np.random.default_rng(0)
+    x, *w = (
+        rng.standard_normal(shape).astype(F4)
+        for shape in ((5, 2, 3), (gates * 4, 3), (gates * 4, 4))
+    )
+
+    def of(arrays: Any, dtype: str | None) -> list[np.ndarray]:
+        g = rg.Graph()
+        leaves = [g.param(one) for one in arrays]
+        with rg.autocast(dtype or "bfloat16", enabled=dtype is not None):
+            y, end = layer(leaves[0], None, *leaves[1:])
+        total = (y * y).sum() + sum(one.sum() for one in (end if layer is rg.lstm else (end,)))
+        return [one.value for one in (y, *rg.grad(total, leaves))]
+
+    short = [rounded(x), *map(rounded, w)]
+    for one, other in zip(of([x, *w], "bfloat16"), of(short, None), strict=True):
+        np.testing.assert_array_equal(one, other)  # gradients, too: those by the rounded weights
+    assert not np.array_equal(of([x, *w], None)[0], of(short, None)[0])
+
+
 def test_float64_is_meant_and_half_floats_are_not_multiplied_on_the_host() -> None:
     g = rg.Graph()
     x, h = g.input(np.ones((2, 2))), g.input(np.ones((2, 2), np.float16))

@@ -2,6 +2,10 @@
 
 A *tape* holds for each step what the way back needs: the gates, then the states, side by side along the last
 axis. What does not depend on the step before is computed for all steps at once.
+
+A sigmoid gate stands on the tape as ``e = exp(-x)``, of which the gate ``1 / (1 + e)``, what it lets not pass,
+``1 / (1 + 1 / e)``, and the slope ``1 / (2 + e + 1 / e)`` are exact in both tails, where ``1 - gate`` is not. A
+hyperbolic tangent stands there as its operand, since its slope is ``1 / cosh(x)**2``.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from reactgrad.backend._registry import register_binder
+from reactgrad.backend._registry import register_binder, register_kernel
 
 Call = Callable[[], object]
 
@@ -26,22 +30,42 @@ def register(xp: Any, kind: str) -> None:
         ("gru_back", _bind_gru_back),
     ):
         register_binder(name, kind, partial(_on, binder, xp))
+    register_kernel("recurrent_zeros", kind, lambda x, weight, out, *attrs: out.fill(0))
 
 
 def _on(binder: Any, xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     return binder(xp, inputs, out, attrs)
 
 
-def _halved(xp: Any, width: int, gates: str, dtype: Any) -> tuple[Any, Any]:
-    """Return factors and offsets of gates: the sigmoid of x is ``0.5 * tanh(0.5 * x) + 0.5``.
+def _arranged(xp: Any, x: Any, width: int, order: str, dtype: Any) -> Any:
+    """Return a copy of `x` with the parts of its last axis in this order, all but the last negated."""
+    found = xp.empty(x.shape, dtype)
+    for to, at in enumerate(map(int, order)):
+        part = found[..., to * width : (to + 1) * width]
+        taken = x[..., at * width : (at + 1) * width]
+        if to < len(order) - 1:
+            xp.negative(taken, part)
+        else:
+            part[...] = taken
+    return found
 
-    So one call of tanh computes all gates of a step. `gates` has an "s" for each sigmoid.
-    """
-    scale, offset = xp.ones(len(gates) * width, dtype), xp.zeros(len(gates) * width, dtype)
-    for i, one in enumerate(gates):
-        if one == "s":
-            scale[i * width : (i + 1) * width] = offset[i * width : (i + 1) * width] = 0.5
-    return scale, offset
+
+def _gates(xp: Any, e: Any) -> Any:
+    found = e + 1
+    return xp.reciprocal(found, found)
+
+
+def _gate_slopes(xp: Any, e: Any) -> Any:
+    found = xp.reciprocal(e)
+    found += e
+    found += 2
+    return xp.reciprocal(found, found)
+
+
+def _tanh_slopes(xp: Any, x: Any, out: Any = None) -> Any:
+    found = xp.cosh(x, out)
+    xp.multiply(found, found, found)
+    return xp.reciprocal(found, found)
 
 
 # --- tanh or relu of one sum -------------------------------------------------------------------
@@ -49,18 +73,18 @@ def _halved(xp: Any, width: int, gates: str, dtype: Any) -> tuple[Any, Any]:
 
 def _bind_rnn(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     gx, first, weight = inputs
-    relu = attrs[0] == "relu"
+    relu, width = attrs[0] == "relu", weight.shape[1]
+    steps = [(gx[t], out[t, ..., :width], out[t, ..., width:]) for t in range(len(gx))]
 
     def scan() -> None:
         before, turned = first, xp.ascontiguousarray(weight.T)  # of use to all steps
-        for t in range(len(gx)):
-            now = out[t]
-            xp.matmul(before, turned, now)
-            xp.add(now, gx[t], now)
+        for added, total, now in steps:
+            xp.matmul(before, turned, total)
+            xp.add(total, added, total)
             if relu:
-                xp.maximum(now, 0, out=now)
+                xp.maximum(total, 0, out=now)
             else:
-                xp.tanh(now, now)
+                xp.tanh(total, now)
             before = now
 
     return scan
@@ -73,7 +97,11 @@ def _bind_rnn_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, .
 
     def back() -> None:
         gates = out[:-1]
-        gates[...] = tape > 0 if relu else 1 - tape * tape
+        sums = tape[..., : tape.shape[-1] // 2]
+        if relu:
+            gates[...] = xp.logical_not(sums <= 0)  # NaN passes
+        else:
+            _tanh_slopes(xp, sums, gates)
         carried.fill(0)
         for t in range(len(gates) - 1, -1, -1):
             now = gates[t]
@@ -91,29 +119,32 @@ def _bind_rnn_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, .
 def _bind_lstm(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     gx, first, cell, weight = inputs
     width, batch = weight.shape[1], out.shape[1:-1]
-    gates = xp.empty((*batch, 4 * width), out.dtype)
-    scratch, kept = xp.empty((2, *batch, width), out.dtype)
-    scale, offset = _halved(xp, width, "ssts", out.dtype)
+    product = xp.empty((*batch, 4 * width), out.dtype)
+    gates = xp.empty((*batch, 3 * width), out.dtype)
+    i, f, o = (gates[..., k * width : (k + 1) * width] for k in range(3))
+    new, kept = xp.empty((2, *batch, width), out.dtype)
+    one = xp.ones((), out.dtype)
 
     def scan() -> None:
         before, held = first, cell
-        turned = xp.ascontiguousarray(weight.T * scale)
-        given = gx * scale
+        turned = _arranged(xp, weight.T, width, "0132", out.dtype)
+        given = _arranged(xp, gx, width, "0132", out.dtype)
         for t in range(len(gx)):
-            xp.matmul(before, turned, gates)
-            xp.add(gates, given[t], gates)
-            xp.tanh(gates, gates)
             row = out[t]
-            xp.multiply(gates, scale, gates)
-            xp.add(gates, offset, row[..., : 4 * width])
-            xp.multiply(row[..., :width], row[..., 2 * width : 3 * width], scratch)
-            xp.multiply(row[..., width : 2 * width], held, kept)
-            xp.add(kept, scratch, kept)
+            e, total = row[..., : 3 * width], row[..., 3 * width : 4 * width]
+            xp.matmul(before, turned, product)
+            xp.add(product, given[t], row[..., : 4 * width])
+            xp.exp(e, e)
+            xp.add(e, one, gates)
+            xp.reciprocal(gates, gates)
+            xp.tanh(total, new)
+            xp.multiply(i, new, new)
+            xp.multiply(f, held, kept)
             held = row[..., 4 * width : 5 * width]
-            held[...] = kept
-            xp.tanh(kept, scratch)
+            xp.add(kept, new, held)
+            xp.tanh(held, new)
             before = row[..., 5 * width :]
-            xp.multiply(row[..., 3 * width : 4 * width], scratch, before)
+            xp.multiply(o, new, before)
 
     return scan
 
@@ -125,20 +156,23 @@ def _bind_lstm_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, 
     carried, held = xp.empty((*batch, width), out.dtype), xp.empty((*batch, width), out.dtype)
     step = xp.empty((*batch, width), out.dtype)
 
-    def part(i: int) -> Any:
-        return tape[..., i * width : (i + 1) * width]
+    def part(x: Any, i: int) -> Any:
+        return x[..., i * width : (i + 1) * width]
 
     def back() -> None:
         gates = out[:-1]
-        i, f, a, o, c = map(part, range(5))
+        e, total, c = tape[..., : 3 * width], part(tape, 3), part(tape, 4)
+        opened, slopes = _gates(xp, e), _gate_slopes(xp, e)
+        i, f, o = (part(opened, k) for k in range(3))
         bent = xp.tanh(c)
         former = xp.concatenate([xp.broadcast_to(cell, (*batch, width))[None], c[:-1]])
         # How each gate's sum moves the cell, and how the state does: for all steps at once.
-        xp.multiply(a * i, 1 - i, gates[..., :width])
-        xp.multiply(former * f, 1 - f, gates[..., width : 2 * width])
-        xp.multiply(i, 1 - a * a, gates[..., 2 * width : 3 * width])
-        xp.multiply(bent * o, 1 - o, gates[..., 3 * width :])
-        through = o * (1 - bent * bent)
+        xp.multiply(xp.tanh(total), part(slopes, 0), part(gates, 0))
+        xp.multiply(former, part(slopes, 1), part(gates, 1))
+        xp.multiply(i, _tanh_slopes(xp, total), part(gates, 2))
+        xp.multiply(bent, part(slopes, 2), part(gates, 3))
+        through = _tanh_slopes(xp, c)
+        through *= o
         carried.fill(0)
         held[...] = g_cell
         for t in range(len(gates) - 1, -1, -1):
@@ -167,33 +201,33 @@ def _bind_gru(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) 
     gx, first, weight, bias = inputs
     width, batch = weight.shape[1], out.shape[1:-1]
     own = xp.empty((*batch, 3 * width), out.dtype)
-    scratch = xp.empty((*batch, width), out.dtype)
     both = xp.empty((*batch, 2 * width), out.dtype)
-    scale, _ = _halved(xp, width, "sst", out.dtype)
+    reset, update, hidden = both[..., :width], both[..., width:], own[..., 2 * width :]
+    scratch, new = xp.empty((2, *batch, width), out.dtype)
+    one = xp.ones((), out.dtype)
 
     def scan() -> None:
         before = first
-        turned, shift = xp.ascontiguousarray(weight.T * scale), bias * scale
-        given = gx * scale
+        turned, shift, given = (
+            _arranged(xp, x, width, "012", out.dtype) for x in (weight.T, bias, gx)
+        )
         for t in range(len(gx)):
             xp.matmul(before, turned, own)
             xp.add(own, shift, own)
             row, added = out[t], given[t]
-            gates, new = row[..., : 2 * width], row[..., 2 * width : 3 * width]
-            hidden, now = row[..., 3 * width : 4 * width], row[..., 4 * width :]
-            xp.add(own[..., : 2 * width], added[..., : 2 * width], both)
-            xp.tanh(both, both)
-            xp.multiply(both, 0.5, both)
-            xp.add(both, 0.5, gates)
-            hidden[...] = own[..., 2 * width :]
-            xp.multiply(row[..., :width], hidden, scratch)
-            xp.add(scratch, added[..., 2 * width :], scratch)
-            xp.tanh(scratch, scratch)
-            new[...] = scratch
+            e, total = row[..., : 2 * width], row[..., 2 * width : 3 * width]
+            xp.add(own[..., : 2 * width], added[..., : 2 * width], e)
+            xp.exp(e, e)
+            xp.add(e, one, both)
+            xp.reciprocal(both, both)
+            row[..., 3 * width : 4 * width] = hidden
+            xp.multiply(reset, hidden, scratch)
+            xp.add(scratch, added[..., 2 * width :], total)
+            xp.tanh(total, new)
             xp.subtract(before, new, scratch)
-            xp.multiply(scratch, row[..., width : 2 * width], scratch)
-            xp.add(scratch, new, now)
-            before = now
+            xp.multiply(scratch, update, scratch)
+            before = row[..., 4 * width :]
+            xp.add(scratch, new, before)
 
     return scan
 
@@ -205,16 +239,24 @@ def _bind_gru_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, .
     carried, own = xp.empty((*batch, width), out.dtype), xp.empty((*batch, 3 * width), out.dtype)
     scratch = xp.empty((*batch, width), out.dtype)
 
-    def part(i: int) -> Any:
-        return tape[..., i * width : (i + 1) * width]
+    def part(x: Any, i: int) -> Any:
+        return x[..., i * width : (i + 1) * width]
 
     def back() -> None:
         gates = out[:-1]
-        r, z, n, hidden, h = map(part, range(5))
+        e, total, hidden, h = (
+            tape[..., : 2 * width],
+            part(tape, 2),
+            part(tape, 3),
+            tape[..., 4 * width :],
+        )
+        opened, slopes = _gates(xp, e), _gate_slopes(xp, e)
+        r, z, n = part(opened, 0), part(opened, 1), xp.tanh(total)
         former = xp.concatenate([xp.broadcast_to(first, (*batch, width))[None], h[:-1]])
-        by_new = (1 - z) * (1 - n * n)
-        by_reset = hidden * r * (1 - r)
-        by_update = (former - n) * z * (1 - z)
+        by_new = _tanh_slopes(xp, total)
+        by_new *= _gates(xp, xp.reciprocal(part(e, 1)))  # 1 - z
+        by_reset = hidden * part(slopes, 0)
+        by_update = (former - n) * part(slopes, 1)
         carried.fill(0)
         for t in range(len(gates) - 1, -1, -1):
             now = gates[t]

@@ -6,7 +6,8 @@
 - ``_pooling``: the largest element of windows, parts and all of space. ``_means``: the mean.
   ``_norm_pooling``: the p-norm.
 - ``_resampling``: linear maps along each axis of space.
-- ``_normalization``: batches, groups, channels and rows. ``_recurrence``: recurrent layers.
+- ``_normalization``: batches, groups, channels and rows. ``_recurrence``: recurrent layers; ``_recurrent_steps``:
+  the same step by step.
 - ``_units``: gated halves, softmin, bilinear forms.
 - ``_interpolate``: images stretched to another size. ``_unfold``: patches as columns, and back.
 - ``_pixel_shuffle``: channels that become space, and back. ``_local_response``: channels by their neighbours.

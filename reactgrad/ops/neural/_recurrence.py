@@ -22,14 +22,15 @@ from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.numpy import _recurrence
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
-from reactgrad.ops._elementwise import relu, sigmoid, tanh
-from reactgrad.ops._join import concatenate, stack
+from reactgrad.ops._astype import astype
+from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import alias, expand_dims, transpose
 from reactgrad.ops._linear import linear
 from reactgrad.ops._matmul import matmul
 from reactgrad.ops._pick import agree
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device, promote
+from reactgrad.ops.neural._recurrent_steps import gru_steps, lstm_steps, rnn_steps, turned
 from reactgrad.scheduler import told
 
 add_kernels(_recurrence.register)
@@ -37,71 +38,59 @@ add_kernels(_recurrence.register)
 Steps = Callable[..., tuple[Any, Any]]
 
 
-# --- the layers step by step -------------------------------------------------------------------
-
-
-def _count(gx: Any) -> int:
-    count = gx.shape[0]
-    if count is None:
-        raise ShapeError(
-            "derivatives of a recurrent layer beyond the first gradient need a known number of steps; set the "
-            "input before they are built."
-        )
-    return count
-
-
-def _rnn_steps(gx: Any, h: Any, w: Any, kind: str) -> tuple[Any, Any]:
-    act = relu if kind == "relu" else tanh
-    states = []
-    for t in range(_count(gx)):
-        h = act(gx[t] + matmul(h, _turned(w)))
-        states.append(h)
-    return stack(states), None
-
-
-def _lstm_steps(gx: Any, h: Any, c: Any, w: Any) -> tuple[Any, Any]:
-    states, width = [], w.shape[1]
-    for t in range(_count(gx)):
-        a = gx[t] + matmul(h, _turned(w))
-        i, f, o = (sigmoid(a[..., k * width : (k + 1) * width]) for k in (0, 1, 3))
-        c = f * c + i * tanh(a[..., 2 * width : 3 * width])
-        h = o * tanh(c)
-        states.append(h)
-    return stack(states), c
-
-
-def _gru_steps(gx: Any, h: Any, w: Any, b: Any, more: Any = None) -> tuple[Any, Any]:
-    """Return the states; `more` is added to what the reset gate multiplies, for a derivative by it."""
-    states, width = [], w.shape[1]
-    for t in range(_count(gx)):
-        own = matmul(h, _turned(w)) + b
-        r, z = (
-            sigmoid(gx[t][..., k * width : (k + 1) * width] + own[..., k * width : (k + 1) * width])
-            for k in (0, 1)
-        )
-        hidden = own[..., 2 * width :]
-        hidden = hidden if more is None else hidden + more[t]
-        n = tanh(gx[t][..., 2 * width :] + r * hidden)
-        h = n + z * (h - n)
-        states.append(h)
-    return stack(states), None
-
-
-def _turned(w: Any) -> Any:
-    return transpose(w, (1, 0))
-
-
 # --- ops ---------------------------------------------------------------------------------------
 
 
-def _infer_tape(parts: int) -> Callable[[tuple[Spec, ...], Attrs], Spec]:
+def _infer_tape(name: str, parts: int, gates: int) -> Callable[[tuple[Spec, ...], Attrs], Spec]:
+    states = 2 if name == "lstm" else 1
+
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-        gx, first = specs[:2]
-        width = first.shape[-1]
+        gx, firsts, weight, biases = (
+            specs[0],
+            specs[1:][:states],
+            specs[1 + states],
+            specs[2 + states :],
+        )
+        width = weight.shape[-1]
+        rows = None if width is None else gates * width
+        if gx.shape[0] == 0:
+            raise ShapeError(f"rg.{name}: a sequence has at least one step.")
+        if not agree(weight.shape, (rows, width)) or not agree(gx.shape[-1:], (rows,)):
+            raise ShapeError(
+                f"rg.{name}: w_hh has shape {weight.shape} for {gx.shape[-1]} rows of w_ih; weights are "
+                f"({gates} * hidden, features) and ({gates} * hidden, hidden)."
+            )
+        for one in firsts:
+            if not agree(one.shape, (*gx.shape[1:-1], width)):
+                raise ShapeError(_of_state(name, one.shape, (*gx.shape[1:-1], width)))
+        for one in biases:
+            if not agree(one.shape, (rows,)):
+                raise ShapeError(_of_bias(name, "b_hh", one.shape, gates, (rows,)))
         shape = (*gx.shape[:-1], None if width is None else parts * width)
         return spec(shape, promote(specs), common_device("a recurrent layer", specs))
 
     return infer
+
+
+def _of_state(name: str, found: Any, wanted: Any) -> str:
+    return (
+        f"rg.{name}: a first state has shape {found}, not {wanted}. Give one of the batch and the hidden size, or "
+        "None for zeros, which follow the input."
+    )
+
+
+def _of_bias(name: str, which: str, found: Any, gates: int, wanted: Any) -> str:
+    return f"rg.{name}: {which} has shape {found}, not {wanted}: a number for each row of the weights, ({gates} * hidden,)."
+
+
+def _infer_zeros(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    x, weight = specs
+    shape = weight.shape[:1] if attrs[0] == "bias" else (*x.shape[1:-1], weight.shape[1])
+    return spec(shape, x.dtype, x.device)
+
+
+# First states, or biases, where none are given: operands give the shape alone, at every read.
+ZEROS: Final = Op("recurrent_zeros", _infer_zeros, (None, None), (None, None))
 
 
 def _infer_back(at: int, parts: int) -> Callable[[tuple[Spec, ...], Attrs], Spec]:
@@ -178,7 +167,8 @@ class Layer:
     def __init__(self, name: str, parts: int, gates: int, steps: Steps, count: int) -> None:
         self.name, self.steps, self.count = name, steps, count
         none: tuple[None, ...] = (None,) * count
-        self.tape = Op(f"{name}_tape", _infer_tape(parts), none, none)
+        width = 3 if name == "gru" else gates
+        self.tape = Op(f"{name}_tape", _infer_tape(name, parts, width), none, none)
         grads = 2 if name == "lstm" else 1
         reverse, forward = _step_by_step(grads, self._way_back)
         self.back = Op(
@@ -270,7 +260,7 @@ class Layer:
             states = apply(self.states, operands, attrs)
             former = concatenate([expand_dims(first, 0), states[:-1]], 0)
             rows = gates.reshape(-1, gates.shape[-1])
-            return matmul(_turned(rows), former.reshape(-1, width))
+            return matmul(turned(rows), former.reshape(-1, width))
 
         return rule
 
@@ -282,9 +272,9 @@ class Layer:
         return apply(self.states, operands, attrs), cell
 
 
-RNN: Final = Layer("rnn", 1, 1, _rnn_steps, 3)
-LSTM: Final = Layer("lstm", 6, 4, _lstm_steps, 4)
-GRU: Final = Layer("gru", 5, 4, _gru_steps, 4)
+RNN: Final = Layer("rnn", 2, 1, rnn_steps, 3)
+LSTM: Final = Layer("lstm", 6, 4, lstm_steps, 4)
+GRU: Final = Layer("gru", 5, 4, gru_steps, 4)
 
 
 # --- functions ---------------------------------------------------------------------------------
@@ -293,73 +283,100 @@ GRU: Final = Layer("gru", 5, 4, _gru_steps, 4)
 class _Given:
     """The arguments of a layer as nodes, checked; with the sums that do not depend on states."""
 
-    __slots__ = ("batched", "first", "graph", "input", "name", "reverse", "weight", "width")
+    __slots__ = (
+        "biases",
+        "first",
+        "graph",
+        "half",
+        "input",
+        "name",
+        "reverse",
+        "states",
+        "w_ih",
+        "weight",
+    )
 
     def __init__(
         self,
         name: str,
         gates: int,
         input: Any,
-        state: Any,
-        w_ih: Any,
-        w_hh: Any,
+        states: tuple[Any, ...],
+        weights: tuple[Any, Any],
         biases: tuple[Any, Any],
         batch_first: bool,
         reverse: bool,
     ) -> None:
         self.name, self.reverse = name, reverse
-        self.graph = graph_of((input, state, w_ih, w_hh, biases))
-        x, w_ih, self.weight = (self.node(one) for one in (input, w_ih, w_hh))
+        self.graph = graph_of((input, states, weights, biases))
+        x, *states, w_ih, w_hh, b_ih, b_hh = self.nodes(input, *states, *weights, *biases)
         if x.ndim not in (2, 3):
             raise ShapeError(
                 f"rg.{name} of an input of shape {x.shape}: it is (steps, batch, features), or (steps, features)."
             )
-        self.batched, self.first = x.ndim == 3, batch_first and x.ndim == 3
+        self.first = batch_first and x.ndim == 3
         if self.first:
             x = transpose(x, (1, 0, 2))
         self.input = x[::-1] if reverse else x
-        rows, self.width = self.weight.shape
-        if rows != gates * self.width or w_ih.shape != (rows, x.shape[-1]):
+        width = w_hh.shape[-1] if w_hh.ndim == 2 else None
+        rows = None if width is None else gates * width
+        if (
+            rows is None
+            or not agree(w_hh.shape, (rows, width))
+            or not agree(w_ih.shape, (rows, x.shape[-1]))
+        ):
             raise ShapeError(
-                f"rg.{name}: weights of shapes {w_ih.shape} and {self.weight.shape} for {x.shape[-1]} features; they are "
+                f"rg.{name}: weights of shapes {w_ih.shape} and {w_hh.shape} for {x.shape[-1]} features; they are "
                 f"({gates} * hidden, features) and ({gates} * hidden, hidden)."
             )
         if x.shape[0] == 0:
             raise ShapeError(f"rg.{name}: a sequence has at least one step.")
+        for which, one in (("b_ih", b_ih), ("b_hh", b_hh)):
+            if one is not None and not agree(one.shape, (rows,)):
+                raise ShapeError(_of_bias(name, which, one.shape, gates, (rows,)))
+        wanted = (*x.shape[1:-1], width)
+        for one in states:
+            if one is not None and not agree(one.shape, wanted):
+                raise ShapeError(_of_state(name, one.shape, wanted))
+        self.w_ih, self.weight, self.biases = w_ih, w_hh, (b_ih, b_hh)
+        zeros = self.zeros("state") if any(one is None for one in states) else None
+        self.states = [zeros if one is None else one for one in states]
 
-    def node(self, one: Any) -> Any:
-        return one if isinstance(one, Handle) else self.graph.const(one)
-
-    def state(self, given: Any) -> Any:
-        """Return a first state; zeros where none is given."""
-        if given is not None:
-            found = self.node(given)
-            wanted = (*self.input.shape[1:-1], self.width)
-            if not agree(found.shape, wanted):
-                raise ShapeError(
-                    f"rg.{self.name}: a first state has shape {found.shape}, not {wanted}."
-                )
-            return found
-        zeros = self.graph.const(np.zeros((self.width,), self.input.dtype))
-        if not self.batched:
-            return zeros
-        batch = sum(self.input[0].detach() * 0.0, -1, keepdims=True)
-        return (
-            zeros + batch
-            if self.input.shape[1] is None
-            else zeros + np.zeros((self.input.shape[1], 1), self.input.dtype)
+    def nodes(self, *given: Any) -> list[Any]:
+        """Return arguments as nodes of floats of one kind: half floats are computed in float32."""
+        found = [
+            one if one is None or isinstance(one, Handle) else self.graph.const(one)
+            for one in given
+        ]
+        dtype = np.result_type(*[one.dtype for one in found if one is not None])
+        if dtype.kind not in "biuf":
+            raise DTypeError(f"rg.{self.name} of {dtype}: it takes real numbers only.")
+        self.half = dtype.char == "e"
+        wide = (
+            np.dtype(np.float32) if self.half else dtype if dtype.kind == "f" else np.dtype(float)
         )
+        return [
+            one if one is None or one.dtype.char in "fdg" else astype(one, wide) for one in found
+        ]
 
-    def sums(self, w_ih: Any, *biases: Any) -> Any:
+    def zeros(self, what: str) -> Any:
+        return apply(ZEROS, (self.input.detach(), self.weight.detach()), (what,))
+
+    def sums(self, *biases: Any) -> Any:
         """Return what the input and biases add to the gates, for all steps in one product."""
         bias = None
         for one in biases:
             if one is not None:
-                bias = self.node(one) if bias is None else bias + self.node(one)
-        return linear(self.input, _turned(self.node(w_ih)), bias)
+                bias = one if bias is None else bias + one
+        return linear(self.input, turned(self.w_ih), bias)
+
+    def narrow(self, one: Any) -> Any:
+        """Return a result in the dtype of the arguments: rounded once."""
+        return astype(one, np.float16) if self.half else one
 
     def outputs(self, states: Any) -> tuple[Any, Any]:
         """Return the states of all steps in the form of the input, and the last one."""
+        states = self.narrow(states)
         last = states[-1]
         found = states[::-1] if self.reverse else states
         return (transpose(found, (1, 0, 2)) if self.first else found), last
@@ -420,9 +437,8 @@ def rnn(
     """
     if nonlinearity not in ("tanh", "relu"):
         raise DTypeError(f"rg.rnn(nonlinearity={told(nonlinearity):.40}): it is 'tanh' or 'relu'.")
-    given = _Given("rnn", 1, input, state, w_ih, w_hh, (b_ih, b_hh), batch_first, reverse)
-    sums = given.sums(w_ih, b_ih, b_hh)
-    states, _ = RNN(sums, given.state(state), given.weight, attrs=(nonlinearity,))
+    given = _Given("rnn", 1, input, (state,), (w_ih, w_hh), (b_ih, b_hh), batch_first, reverse)
+    states, _ = RNN(given.sums(*given.biases), *given.states, given.weight, attrs=(nonlinearity,))
     return given.outputs(states)
 
 
@@ -463,12 +479,16 @@ def lstm(
     >>> y.shape, h.shape, c.shape
     ((3, 2, 4), (2, 4), (2, 4))
     """
-    given = _Given("lstm", 4, input, state, w_ih, w_hh, (b_ih, b_hh), batch_first, reverse)
-    first, cell = (None, None) if state is None else state
-    sums = given.sums(w_ih, b_ih, b_hh)
-    states, last = LSTM(sums, given.state(first), given.state(cell), given.weight)
+    if state is not None and not (isinstance(state, tuple | list) and len(state) == 2):
+        raise ShapeError(
+            f"rg.lstm(state={told(state):.60}): write a pair, (state, cell), or None for zeros; either of the two may "
+            "be None."
+        )
+    pair = (None, None) if state is None else tuple(state)
+    given = _Given("lstm", 4, input, pair, (w_ih, w_hh), (b_ih, b_hh), batch_first, reverse)
+    states, last = LSTM(given.sums(*given.biases), *given.states, given.weight)
     output, end = given.outputs(states)
-    return output, (end, last)
+    return output, (end, given.narrow(last))
 
 
 def gru(
@@ -502,12 +522,8 @@ def gru(
     >>> y.shape, last.shape
     ((3, 2, 4), (2, 4))
     """
-    given = _Given("gru", 3, input, state, w_ih, w_hh, (b_ih, b_hh), batch_first, reverse)
-    sums = given.sums(w_ih, b_ih)
-    own = (
-        given.graph.const(np.zeros(3 * given.width, sums.dtype))
-        if b_hh is None
-        else given.node(b_hh)
-    )
-    states, _ = GRU(sums, given.state(state), given.weight, own)
+    given = _Given("gru", 3, input, (state,), (w_ih, w_hh), (b_ih, b_hh), batch_first, reverse)
+    b_ih, b_hh = given.biases
+    own = given.zeros("bias") if b_hh is None else b_hh
+    states, _ = GRU(given.sums(b_ih), *given.states, given.weight, own)
     return given.outputs(states)
