@@ -59,9 +59,6 @@ def products(x: Any, w: Any, y: Any) -> list[Any]:
     return [rg.hvp(y, x, x * 2.0)]
 
 
-ASKED = {one.__name__: one for one in (first, second, with_gradient, along, products)}
-
-
 ASKED = (first, second, with_gradient, along, products)
 
 
@@ -180,8 +177,8 @@ def test_jacobians_follow() -> None:
     x = g.keep(g.input(shape=(None,), dtype="f8", name="x"))
     x.set([1.0, 2.0])
     y = g.keep(rg.cumsum(x * x))
-    for name, mode in (("d_f", "forward"), ("d_r", "reverse")):
-        g.keep(rg.jacobian(y, x, mode=mode)).name = name
+    g.keep(rg.jacobian(y, x, mode="forward")).name = "d_f"
+    g.keep(rg.jacobian(y, x, mode="reverse")).name = "d_r"
     g.keep(rg.hessian((x**3).sum(), x)).name = "d_h"
     for go in WAYS.values():
         h = go(g)
