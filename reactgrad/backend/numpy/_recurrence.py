@@ -50,22 +50,27 @@ def _arranged(xp: Any, x: Any, width: int, order: str, dtype: Any) -> Any:
     return found
 
 
-def _gates(xp: Any, e: Any) -> Any:
-    found = e + 1
-    return xp.reciprocal(found, found)
+def _gates(xp: Any, e: Any, out: Any) -> None:
+    """Write ``1 / (1 + e)``."""
+    xp.add(e, 1, out)
+    xp.reciprocal(out, out)
 
 
-def _gate_slopes(xp: Any, e: Any) -> Any:
-    found = xp.reciprocal(e)
-    found += e
-    found += 2
-    return xp.reciprocal(found, found)
+def _gate_slopes(xp: Any, e: Any, out: Any) -> None:
+    """Write ``1 / (2 + e + 1 / e)``."""
+    xp.reciprocal(e, out)
+    xp.add(out, e, out)
+    xp.add(out, 2, out)
+    xp.reciprocal(out, out)
 
 
-def _tanh_slopes(xp: Any, x: Any, out: Any = None) -> Any:
-    found = xp.cosh(x, out)
-    xp.multiply(found, found, found)
-    return xp.reciprocal(found, found)
+def _tanh_slopes(xp: Any, x: Any, out: Any, e: Any = None) -> None:
+    """Write ``1 / cosh(x)**2``, divided by ``1 + e``: times the gate of `e`."""
+    xp.cosh(x, out)
+    xp.multiply(out, out, out)
+    if e is not None:
+        xp.multiply(out, e + 1, out)
+    xp.reciprocal(out, out)
 
 
 # --- tanh or relu of one sum -------------------------------------------------------------------
@@ -153,26 +158,26 @@ def _bind_lstm_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, 
     g, g_cell, tape, _, _, cell, weight = inputs
     width = weight.shape[1]
     batch = out.shape[1:-1]
-    carried, held = xp.empty((*batch, width), out.dtype), xp.empty((*batch, width), out.dtype)
-    step = xp.empty((*batch, width), out.dtype)
+    carried, held, step = xp.empty((3, *batch, width), out.dtype)
+    through, f, bent = xp.empty((3, len(tape), *batch, width), out.dtype)
 
     def part(x: Any, i: int) -> Any:
         return x[..., i * width : (i + 1) * width]
 
     def back() -> None:
         gates = out[:-1]
-        e, total, c = tape[..., : 3 * width], part(tape, 3), part(tape, 4)
-        opened, slopes = _gates(xp, e), _gate_slopes(xp, e)
-        i, f, o = (part(opened, k) for k in range(3))
-        bent = xp.tanh(c)
-        former = xp.concatenate([xp.broadcast_to(cell, (*batch, width))[None], c[:-1]])
+        total, c = part(tape, 3), part(tape, 4)
         # How each gate's sum moves the cell, and how the state does: for all steps at once.
-        xp.multiply(xp.tanh(total), part(slopes, 0), part(gates, 0))
-        xp.multiply(former, part(slopes, 1), part(gates, 1))
-        xp.multiply(i, _tanh_slopes(xp, total), part(gates, 2))
-        xp.multiply(bent, part(slopes, 2), part(gates, 3))
-        through = _tanh_slopes(xp, c)
-        through *= o
+        _gate_slopes(xp, tape[..., : 2 * width], gates[..., : 2 * width])
+        by_input, by_forget, by_new, by_output = (part(gates, k) for k in range(4))
+        xp.multiply(by_input, xp.tanh(total, bent), by_input)
+        xp.multiply(by_forget[0], cell, by_forget[0])
+        xp.multiply(by_forget[1:], c[:-1], by_forget[1:])
+        _tanh_slopes(xp, total, by_new, part(tape, 0))
+        _gate_slopes(xp, part(tape, 2), by_output)
+        xp.multiply(by_output, xp.tanh(c, bent), by_output)
+        _tanh_slopes(xp, c, through, part(tape, 2))
+        _gates(xp, part(tape, 1), f)
         carried.fill(0)
         held[...] = g_cell
         for t in range(len(gates) - 1, -1, -1):
@@ -236,8 +241,9 @@ def _bind_gru_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, .
     g, tape, _, first, weight, _ = inputs
     width = weight.shape[1]
     batch = out.shape[1:-1]
-    carried, own = xp.empty((*batch, width), out.dtype), xp.empty((*batch, 3 * width), out.dtype)
-    scratch = xp.empty((*batch, width), out.dtype)
+    own = xp.empty((*batch, 3 * width), out.dtype)
+    carried, scratch = xp.empty((2, *batch, width), out.dtype)
+    z, n = xp.empty((2, len(tape), *batch, width), out.dtype)
 
     def part(x: Any, i: int) -> Any:
         return x[..., i * width : (i + 1) * width]
@@ -250,22 +256,25 @@ def _bind_gru_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, .
             part(tape, 3),
             tape[..., 4 * width :],
         )
-        opened, slopes = _gates(xp, e), _gate_slopes(xp, e)
-        r, z, n = part(opened, 0), part(opened, 1), xp.tanh(total)
-        former = xp.concatenate([xp.broadcast_to(first, (*batch, width))[None], h[:-1]])
-        by_new = _tanh_slopes(xp, total)
-        by_new *= _gates(xp, xp.reciprocal(part(e, 1)))  # 1 - z
-        by_reset = hidden * part(slopes, 0)
-        by_update = (former - n) * part(slopes, 1)
+        by_reset, by_update, by_new, r = (part(gates, k) for k in range(4))
+        _gate_slopes(xp, e, gates[..., : 2 * width])
+        xp.multiply(by_reset, hidden, by_reset)
+        xp.tanh(total, n)
+        xp.subtract(first, n[0], z[0])
+        xp.subtract(h[:-1], n[1:], z[1:])
+        xp.multiply(by_update, z, by_update)
+        _tanh_slopes(xp, total, by_new, xp.reciprocal(part(e, 1), n))  # times 1 - z
+        _gates(xp, part(e, 0), r)
+        _gates(xp, part(e, 1), z)
         carried.fill(0)
         for t in range(len(gates) - 1, -1, -1):
             now = gates[t]
             xp.add(carried, g[t], carried)
-            new = now[..., 2 * width : 3 * width]
-            xp.multiply(carried, by_new[t], new)
-            xp.multiply(new, by_reset[t], now[..., :width])
-            xp.multiply(carried, by_update[t], now[..., width : 2 * width])
-            xp.multiply(new, r[t], now[..., 3 * width :])
+            new = part(now, 2)
+            xp.multiply(new, carried, new)
+            for i, by in ((0, new), (1, carried), (3, new)):
+                one = part(now, i)
+                xp.multiply(one, by, one)
             own[..., : 2 * width] = now[..., : 2 * width]
             own[..., 2 * width :] = now[..., 3 * width :]
             xp.multiply(carried, z[t], scratch)
