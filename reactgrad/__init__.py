@@ -223,6 +223,7 @@ if typing.TYPE_CHECKING:
     from reactgrad.graph._standard import uint32 as uint32
     from reactgrad.graph._standard import uint64 as uint64
     from reactgrad.io._networkx import to_networkx as to_networkx
+    from reactgrad.linalg._polyfit import polyfit as polyfit
     from reactgrad.ops.arrangement import *
     from reactgrad.ops.factories import *
     from reactgrad.ops.inquiry import *

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -39,13 +40,40 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
         if found is None:
             raise _unknown(name)
         return found
-    function = UFUNCS.get(ufunc) or for_numpy(ufunc)
+    function = UFUNCS.get(ufunc) or _of_library(ufunc)
     if function is None:
-        raise _unknown(name)
+        raise _unknown(f"{_library(ufunc)}{name[2:]}")
     # The axis of a function of vectors, such as np.vecdot.
     options = {"axis": kwargs.pop("axis")} if ufunc.signature and "axis" in kwargs else {}
     _refuse(name, kwargs)
     return function(*inputs, **options) if method == "__call__" else outer(function, *inputs)
+
+
+# Names of scipy.special, and what those functions are called here.
+_OF_SCIPY = {
+    **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p")},
+    "expit": "sigmoid",
+    "log_expit": "log_sigmoid",
+    "psi": "digamma",
+}
+
+
+def _library(ufunc: np.ufunc) -> str:
+    """Return the library of a ufunc, as a program writes it."""
+    special = sys.modules.get("scipy.special")
+    if getattr(special, ufunc.__name__, None) is ufunc:
+        return "scipy.special"
+    return "np"
+
+
+def _of_library(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """Return what builds the node of a ufunc of NumPy or of ``scipy.special``, by its name."""
+    if getattr(np, ufunc.__name__, None) is ufunc:
+        return for_numpy(ufunc)
+    if _library(ufunc) == "np":  # one that somebody has made
+        return None
+    name = _OF_SCIPY.get(ufunc.__name__, ufunc.__name__)
+    return getattr(ops, name) if name in ops.PLACES or ufunc.__name__ in _OF_SCIPY else None
 
 
 def array_function(function: Any, args: Any, kwargs: Any) -> Any:
@@ -59,6 +87,11 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     adapter = _FUNCTIONS.get(function) or for_numpy(function)
     if adapter is None:
         module = function.__module__.replace("numpy", "np", 1)
+        if function.__name__ in _WRITERS:
+            raise DTypeError(
+                f"{module}.{function.__name__} of a Var: files hold values. Pass x.value, or write the whole graph "
+                "with g.save(path)."
+            )
         raise _unknown(f"{module}.{function.__name__}")
     names = _before_out(function)
     if names is not None and len(args) > len(names):  # `out` by position, and what stands behind it
@@ -76,6 +109,7 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
         raise found from None
 
 
+_WRITERS = frozenset(("save", "savez", "savez_compressed", "savetxt"))
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 

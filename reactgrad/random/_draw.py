@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,16 +49,26 @@ def shape_of(name: str, shape: Any, size: Any) -> Shape:
     if not all(_is_length(one) for one in many):
         raise DTypeError(
             f"rg.random.{name}: the shape is {told(shape):.60}; it is an integer or a tuple of integers of at "
-            f"least 0. {FIRST}"
+            f"least 0. {_order(name)}"
         )
     return tuple(int(one) for one in many)
 
 
-# What messages say where arguments stand in NumPy's order.
-FIRST = (
-    "The shape comes before parameters that have defaults; write the parameters by name, as in normal((2, 3), loc=0.0, "
-    "scale=1.0), or all by NumPy's names: normal(loc=0.0, scale=1.0, size=(2, 3))."
-)
+def _order(name: str) -> str:
+    """Return what messages say where arguments stand in another order, with a call of this function."""
+    given = _PARAMETERS.get(name)
+    if given is None:
+        return f"Write it by name, as in {name}(..., size=(2, 3))."
+    if not given:
+        return f"Its only parameter is the shape: {name}((2, 3))."
+    return (
+        f"The shape comes before parameters that have defaults; write the parameters by name, as in {name}((2, 3), "
+        f"{given}), or all by NumPy's names: {name}({given}, size=(2, 3))."
+    )
+
+
+# The parameters, with their defaults, of the distributions whose shape stands first.
+_PARAMETERS: dict[str, str] = {}
 
 
 def _is_length(one: Any) -> bool:
@@ -74,6 +85,10 @@ def shape_first(function: F) -> F:
     ``normal(0, 1)`` would have no elements, and ``normal(10, 2)`` ten of mean 2.
     """
     name = function.__name__
+    parameters = signature(function).parameters.items()
+    _PARAMETERS[name] = ", ".join(
+        [f"{key}={one.default}" for key, one in parameters if key not in ("shape", "dtype", "size")]
+    )
 
     @wraps(function)
     def checked(*args: Any, **named: Any) -> Any:
@@ -81,7 +96,7 @@ def shape_first(function: F) -> F:
         if bare and (len(args) > 1 or "size" in named or _is_zero(args[0])):
             given = ", ".join([f"{told(one):.30}" for one in args])
             raise DTypeError(
-                f"rg.random.{name}({given}, ...): is the first argument a shape, or a parameter? {FIRST}"
+                f"rg.random.{name}({given}, ...): is the first argument a shape, or a parameter? {_order(name)}"
             )
         return function(*args, **named)
 

@@ -30,7 +30,8 @@ _TREATMENTS: Final = ("raise", "warn", "allow")
 
 # What to write instead, by what was taken out; {x} is the name of the node.
 _INSTEAD: Final = {
-    "bool": "rg.maximum and rg.minimum for max and min, rg.where(condition, a, b) for `a if condition "
+    "bool": "`&`, `|` and `~` for `and`, `or` and `not`, as in x[(x > 0) & (x < 3)], also in place of the chain "
+    "0 < x < 3, rg.maximum and rg.minimum for max and min, rg.where(condition, a, b) for `a if condition "
     "else b`, rg.switch(condition, a, b) to run one branch alone, a set in place of a list for `node in "
     "nodes`; or {x}.value where the present value is meant, as in `if {x}.value:`",
     "number": "the op of that name, as rg.exp({x}) for math.exp({x}), or rg.lift(function)({x}) where "

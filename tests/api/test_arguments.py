@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import io
 import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import reactgrad as rg
 from tests.api.ops_table import functions
@@ -43,20 +45,21 @@ def test_every_function_refuses_an_argument_that_it_has_not(name: str) -> None:
     assert pickle.loads(pickle.dumps(function)) is function
 
 
+untyped: Any = rg  # calls that a checker of types refuses, too
 HABITS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "dim": (lambda x: rg.cumsum(x, dim=0), "rg.cumsum has no argument 'dim', as in dim=0. Write axis=0."),
-    "keepdim": (lambda x: rg.prod(x, 0, keepdim=True), "Write keepdims=True."),
-    "inplace": (lambda x: rg.silu(x, inplace=True), "Values are never written in place, so leave it out."),
-    "nearly": (lambda x: rg.std(x, axs=0), "Write axis=0."),
-    "correction": (lambda x: rg.cov(x, correction=0), "Write ddof=0."),
+    "dim": (lambda x: untyped.cumsum(x, dim=0), "rg.cumsum has no argument 'dim', as in dim=0. Write axis=0."),
+    "keepdim": (lambda x: untyped.prod(x, 0, keepdim=True), "Write keepdims=True."),
+    "inplace": (lambda x: untyped.silu(x, inplace=True), "Values are never written in place, so leave it out."),
+    "nearly": (lambda x: untyped.std(x, axs=0), "Write axis=0."),
+    "correction": (lambda x: untyped.cov(x, correction=0), "Write ddof=0."),
     "method": (lambda x: x.cumsum(dim=0), "x.cumsum has no argument 'dim', as in dim=0. Write axis=0."),
     "squeeze": (lambda x: x.squeeze(dim=0), "x.squeeze has no argument 'dim', as in dim=0. Write axis=0."),
-    "linalg": (lambda x: rg.linalg.vector_norm(x, dim=0), "rg.linalg.vector_norm has no argument 'dim'"),
+    "linalg": (lambda x: untyped.linalg.vector_norm(x, dim=0), "rg.linalg.vector_norm has no argument 'dim'"),
     "NumPy": (lambda x: np.cumsum(x, out=np.ones(2)), "np.cumsum on a Var has no argument 'out', as in out=array"),
-    "dropout": (lambda x: rg.dropout(x, inplace=True), "rg.dropout has no argument 'inplace'"),
-    "too many": (lambda x: rg.cumsum(x, 0, None, 1, 2, 3), "rg.cumsum: too many positional arguments"),
-    "none": (lambda x: rg.cumsum(), "rg.cumsum: missing a required argument: "),
-    "by place": (lambda x: rg.mse_loss(input=x, target=x), "not by name. Write rg.mse_loss(input, target, ...)."),
+    "dropout": (lambda x: untyped.dropout(x, inplace=True), "rg.dropout has no argument 'inplace'"),
+    "too many": (lambda x: untyped.cumsum(x, 0, None, 1, 2, 3), "rg.cumsum: too many positional arguments"),
+    "none": (lambda x: untyped.cumsum(), "rg.cumsum: missing a required argument: "),
+    "by place": (lambda x: untyped.mse_loss(input=x, target=x), "not by name. Write rg.mse_loss(input, target, ...)."),
 }  # fmt: skip
 
 
@@ -82,3 +85,80 @@ def test_a_function_keeps_its_signature_and_text() -> None:
     assert inspect.signature(rg.cumsum) == inspect.signature(cumsum)
     assert rg.cumsum.__doc__ == cumsum.__doc__
     assert inspect.unwrap(rg.cumsum) is cumsum
+
+
+# --- what a call meant --------------------------------------------------------------------------
+
+
+def message(call: Callable[[Any], Any]) -> str:
+    with pytest.raises(rg.ReactgradError) as caught:
+        call(rg.Graph().input([0.25, 0.5, 0.75], name="x"))
+    return str(caught.value)
+
+
+SCIPY = ("erf", "erfc", "expit", "log_expit", "psi", "gammaln", "ndtr", "expm1", "log1p", "exp2")
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_functions_of_scipy_build_the_node_of_their_name(name: str) -> None:
+    function = getattr(scipy.special, name)
+    x = rg.Graph().input([0.25, 0.5, 0.75])
+    found = function(x)
+    np.testing.assert_allclose(found.value, function(x.value), rtol=1e-13)
+    assert rg.grad(found.sum(), x).value.all()
+
+
+def test_functions_of_scipy_that_have_no_node_are_named_as_they_are() -> None:
+    assert "rg.lift(scipy.special.jv)" in message(lambda x: scipy.special.jv(1, x))
+
+
+def test_a_ufunc_of_a_user_is_not_taken_for_that_of_its_name() -> None:
+    other = np.frompyfunc(lambda x: x, 1, 1)
+    assert "has no op here" in message(other)
+
+
+def test_files_take_values() -> None:
+    for function in (np.save, np.savetxt, np.savez):
+        text = message(lambda x, function=function: function(io.BytesIO(), x))
+        assert f"np.{function.__name__} of a Var: files hold values. Pass x.value" in text
+        assert "g.save(path)" in text
+
+
+def test_conditions_are_joined_by_operators() -> None:
+    for call in (lambda x: x[(x > 0) and (x < 3)], lambda x: x[0 < x < 3]):
+        assert "x[(x > 0) & (x < 3)]" in message(call)
+
+
+X, W_IH, W_HH = np.ones((5, 2, 4)), np.ones((12, 4)), np.ones((12, 3))
+PLACES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "lstm without a state": (lambda x: rg.lstm(X, W_IH, W_HH, np.ones(12)), "(state, cell)"),
+    "lstm without a cell": (lambda x: rg.lstm(X, np.ones((2, 3)), W_IH, W_HH), "(state, cell)"),
+    "lstm of three": (lambda x: rg.lstm(X, (x, x, x), W_IH, W_HH), "(state, cell)"),
+    "gru": (lambda x: rg.gru(X, W_IH[:9], W_HH[:9], np.ones(9)), "rg.gru(input, None, w_ih"),
+    "rnn": (lambda x: rg.rnn(X, W_IH[:3], W_HH[:3], np.ones(3)), "rg.rnn(input, None, w_ih"),
+    "cho_solve": (lambda x: untyped.linalg.cho_solve(np.eye(3), x), "cho_solve((L, True), b)"),
+    "cho_solve of a Var": (lambda x: rg.linalg.cho_solve(rg.diag(x), x), "cho_solve((L, True), b)"),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_stands_in_the_wrong_place(name: str) -> None:
+    call, words = PLACES[name]
+    assert words in message(call)
+
+
+DRAWS = {
+    "normal": "normal((2, 3), loc=0.0, scale=1.0)",
+    "uniform": "uniform(low=0.0, high=1.0, size=(2, 3))",
+    "exponential": "exponential((2, 3), scale=1.0)",
+    "standard_normal": "standard_normal((2, 3))",
+    "gamma": "gamma(..., size=(2, 3))",
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_example_of_a_draw_is_of_its_own_function(name: str) -> None:
+    draw = getattr(rg.random, name)
+    text = message(lambda x: draw(x, 1.0, x) if name == "gamma" else draw(x))
+    assert DRAWS[name] in text
+    assert name == "normal" or " normal(" not in text

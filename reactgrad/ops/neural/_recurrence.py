@@ -58,7 +58,8 @@ def _infer_tape(name: str, parts: int, gates: int) -> Callable[[tuple[Spec, ...]
         if not agree(weight.shape, (rows, width)) or not agree(gx.shape[-1:], (rows,)):
             raise ShapeError(
                 f"rg.{name}: w_hh has shape {weight.shape} for {gx.shape[-1]} rows of w_ih; weights are "
-                f"({gates} * hidden, features) and ({gates} * hidden, hidden)."
+                f"({gates} * hidden, features) and ({gates} * hidden, hidden). The state stands before them, None for "
+                f"zeros: rg.{name}(input, None, w_ih, w_hh, ...)."
             )
         for one in firsts:
             if not agree(one.shape, (*gx.shape[1:-1], width)):
@@ -327,7 +328,8 @@ class _Given:
         ):
             raise ShapeError(
                 f"rg.{name}: weights of shapes {w_ih.shape} and {w_hh.shape} for {x.shape[-1]} features; they are "
-                f"({gates} * hidden, features) and ({gates} * hidden, hidden)."
+                f"({gates} * hidden, features) and ({gates} * hidden, hidden). The state stands before them, None for "
+                f"zeros: rg.{name}(input, None, w_ih, w_hh, ...)."
             )
         if x.shape[0] == 0:
             raise ShapeError(f"rg.{name}: a sequence has at least one step.")
