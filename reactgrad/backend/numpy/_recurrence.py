@@ -1,7 +1,8 @@
 """Kernels of recurrent layers: all steps of a sequence in one call, and the way back through them.
 
 A *tape* holds for each step what the way back needs: the gates, then the states, side by side along the last
-axis. What does not depend on the step before is computed for all steps at once.
+axis; that of a plain layer holds all sums, then all states. What does not depend on the step before is
+computed for all steps at once.
 
 A sigmoid gate stands on the tape as ``e = exp(-x)``, of which the gate ``1 / (1 + e)``, what it lets not pass,
 ``1 / (1 + 1 / e)``, and the slope ``1 / (2 + e + 1 / e)`` are exact in both tails, where ``1 - gate`` is not. A
@@ -78,8 +79,8 @@ def _tanh_slopes(xp: Any, x: Any, out: Any, e: Any = None) -> None:
 
 def _bind_rnn(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
     gx, first, weight = inputs
-    relu, width = attrs[0] == "relu", weight.shape[1]
-    steps = [(gx[t], out[t, ..., :width], out[t, ..., width:]) for t in range(len(gx))]
+    relu, count = attrs[0] == "relu", len(gx)
+    steps = [(gx[t], out[t], out[count + t]) for t in range(count)]
 
     def scan() -> None:
         before, turned = first, xp.ascontiguousarray(weight.T)  # of use to all steps
@@ -102,7 +103,7 @@ def _bind_rnn_back(xp: Any, inputs: Sequence[Any], out: Any, attrs: tuple[Any, .
 
     def back() -> None:
         gates = out[:-1]
-        sums = tape[..., : tape.shape[-1] // 2]
+        sums = tape[: len(gates)]
         if relu:
             gates[...] = xp.logical_not(sums <= 0)  # NaN passes
         else:

@@ -67,7 +67,10 @@ def _infer_tape(name: str, parts: int, gates: int) -> Callable[[tuple[Spec, ...]
         for one in biases:
             if not agree(one.shape, (rows,)):
                 raise ShapeError(_of_bias(name, "b_hh", one.shape, gates, (rows,)))
-        shape = (*gx.shape[:-1], None if width is None else parts * width)
+        count = gx.shape[0]
+        if name == "rnn" and count is not None:  # all sums, then all states
+            count *= 2
+        shape = (count, *gx.shape[1:-1], None if width is None else parts * width)
         return spec(shape, promote(specs), common_device("a recurrent layer", specs))
 
     return infer
@@ -210,6 +213,8 @@ class Layer:
         """Return the op of a part of the tape: its last part at each step, or the one before at the end."""
 
         def view(tape: Any, *rest: Any) -> Any:
+            if parts == 1:
+                return tape[len(tape) // 2 :]
             width = tape.shape[-1] // parts
             if last:
                 return tape[-1, ..., (parts - 2) * width : (parts - 1) * width]
@@ -273,7 +278,7 @@ class Layer:
         return apply(self.states, operands, attrs), cell
 
 
-RNN: Final = Layer("rnn", 2, 1, rnn_steps, 3)
+RNN: Final = Layer("rnn", 1, 1, rnn_steps, 3)
 LSTM: Final = Layer("lstm", 6, 4, lstm_steps, 4)
 GRU: Final = Layer("gru", 5, 4, gru_steps, 4)
 
