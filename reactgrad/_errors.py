@@ -33,6 +33,10 @@ class DTypeError(ReactgradError, TypeError):
     """A dtype or kind of value that an op or leaf cannot take."""
 
 
+class ParameterError(DTypeError, ValueError):
+    """A number that a distribution cannot have as a parameter."""
+
+
 class ImplicitValueError(DTypeError):
     """A live node was used where Python, NumPy or another library takes a plain number or array."""
 

@@ -9,8 +9,19 @@ import numpy as np
 from reactgrad import ops
 from reactgrad._errors import DTypeError, SetError, ShapeError
 from reactgrad.build._key import new_key
-from reactgrad.nodes._handle import Handle, apply, graph_of
-from reactgrad.random._draw import CHOICE, PERMUTATION, Draw, drawn, shape_of
+from reactgrad.nodes._handle import Handle, apply, graph_of, stacked
+from reactgrad.ops._layout import RESHAPE_LIKE
+from reactgrad.ops._shapes import normal_axis
+from reactgrad.random._draw import (
+    CHOICE,
+    CHOICE_ALONG,
+    PERMUTATION,
+    Draw,
+    drawn,
+    is_const,
+    shape_of,
+)
+from reactgrad.scheduler import told
 
 
 def permutation(x: Any, axis: int = 0) -> Any:
@@ -43,11 +54,10 @@ def permutation(x: Any, axis: int = 0) -> Any:
             "since the shape follows from it."
         )
     turned = node if axis == 0 else ops.moveaxis(node, axis, 0)
-    length = turned.shape[0]
     order = (
-        apply(PERMUTATION, (key, turned), (None,))
-        if length is None
-        else apply(PERMUTATION, (key,), (length,))
+        apply(PERMUTATION, (key,), (turned.shape[0],))
+        if is_const(turned)
+        else apply(PERMUTATION, (key, turned), (None,))
     )
     moved = turned[order]
     return drawn("permutation", moved if axis == 0 else ops.moveaxis(moved, 0, axis), key)
@@ -65,8 +75,9 @@ def permuted(x: Any, axis: int | None = None) -> Any:
     node: Any = x if isinstance(x, Handle) else graph_of((x,)).const(x)
     if axis is None:
         flat = permutation(node.reshape(-1))
-        return drawn("permuted", flat.reshape(node.shape), flat.parents[1])
-    draw = Draw("permuted", None, None, np.float64, np.float64(0.0))
+        back = flat.reshape(node.shape) if is_const(node) else apply(RESHAPE_LIKE, (flat, node))
+        return drawn("permuted", back, flat.parents[1])
+    draw = Draw("permuted", None, None, np.float64, graph=node._graph)
     draw.follow([node.detach()], node.shape)
     order = ops.argsort(draw.standard("random"), axis)
     return draw.of(ops.take_along_axis(node, order, axis))
@@ -112,7 +123,9 @@ def choice(
     Raises
     ------
     ShapeError
-        If the length of the axis is not known.
+        If there are too few parts, other than one probability for each, or no axis.
+    ParameterError
+        A ``ValueError``, when the draw is computed: if the probabilities are negative or do not add up to 1.
 
     Examples
     --------
@@ -125,27 +138,36 @@ def choice(
     found = shape_of("choice", shape, size)
     found = () if found is None else found
     graph = graph_of((a, p))
-    node: Any = None
-    if isinstance(a, int | np.integer) and not isinstance(a, bool):
-        length = int(a)
-    else:
-        node = a if isinstance(a, Handle) else graph.const(a)
-        length = node.shape[axis]
-    if length is None:
-        raise ShapeError(
-            "rg.random.choice from an axis of a length that is not known; set the input first, or take parts of "
-            "rg.random.permutation(a)."
-        )
+    p = _probabilities(p)
     key = new_key(graph)
-    weights: Any = () if p is None else (p if isinstance(p, Handle) else np.asarray(p, np.float64),)
-    if weights and tuple(np.shape(weights[0])) != (length,):
+    weights = () if p is None else (p,)
+    if isinstance(a, int | np.integer) and not isinstance(a, bool):
+        return apply(CHOICE, (key, *weights), (int(a), found, bool(replace)))
+    node: Any = a if isinstance(a, Handle) else graph.const(a)
+    if not node.ndim:
         raise ShapeError(
-            f"rg.random.choice(p=...) of shape {np.shape(weights[0])}: one probability for each of the {length} parts."
+            "rg.random.choice of a value without axes: to draw numbers below it write a Python integer, or "
+            "rg.random.integers(a, shape=...), which takes a node."
         )
-    picked = apply(CHOICE, (key, *weights), (length, found, bool(replace)))
-    if node is None:
-        return picked
-    return drawn("choice", ops.take(node, picked, axis), key)
+    at = normal_axis("choice", axis, node.ndim)
+    picked = (
+        apply(CHOICE, (key, *weights), (node.shape[at], found, bool(replace)))
+        if is_const(node)
+        else apply(CHOICE_ALONG, (key, node, *weights), (at, found, bool(replace)))
+    )
+    return drawn("choice", ops.take(node, picked, at), key)
+
+
+def _probabilities(p: Any) -> Any:
+    p = stacked(p)
+    if p is None or isinstance(p, Handle):
+        return p
+    try:
+        return np.asarray(p, np.float64)
+    except (TypeError, ValueError):
+        raise DTypeError(
+            f"rg.random.choice(p={told(p):.60}): probabilities are real numbers, one a part."
+        ) from None
 
 
 def categorical(logits: Any, shape: Any = None, axis: int = -1, *, size: Any = None) -> Any:

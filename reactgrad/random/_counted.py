@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.backend import read_dtype
 from reactgrad.build._key import new_key
 from reactgrad.nodes._handle import Handle, apply, graph_of
@@ -51,6 +51,11 @@ def integers(
     endpoint : bool
         Whether `high` may be drawn.
 
+    Raises
+    ------
+    ParameterError
+        A ``ValueError``: if there is no integer between the bounds. Those of nodes show when the draw is computed.
+
     Examples
     --------
     >>> import reactgrad as rg
@@ -66,8 +71,19 @@ def integers(
         )
     if high is None:
         low, high = 0, low
+    _check_bounds(low, high, endpoint)
     options = (("dtype", found), ("endpoint", bool(endpoint)))
     return _drawn("integers", (low, high), shape_of("integers", shape, size), found, 0, options)
+
+
+def _check_bounds(low: Any, high: Any, endpoint: bool) -> None:
+    """Raise if there is no integer between bounds that are known; those of nodes are checked by the draw."""
+    if isinstance(low, int) and isinstance(high, int) and (high < low if endpoint else high <= low):
+        raise ParameterError(
+            f"rg.random.integers({low}, {high}): there is no integer from {low} "
+            + (f"up to {high}" if endpoint else f"to below {high}")
+            + ". The lower bound comes first; a single number is the upper one, and the shape is written shape=."
+        )
 
 
 def bernoulli(p: Any = 0.5, shape: Any = None, *, size: Any = None) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -144,7 +145,8 @@ def _is_number(one: Any) -> bool:
     return found is not None and found.weak is not None
 
 
-def _is_const(one: Any) -> bool:
+def is_const(one: Any) -> bool:
+    """Return whether a node is a constant, which keeps its shape."""
     return one._graph._host.ops[one._slot] is CONST
 
 
@@ -221,11 +223,44 @@ PERMUTATION = Op("permutation_draw", _infer_permutation, key=0)
 
 
 def _infer_choice(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec(attrs[1], np.dtype(np.int64), _device(specs))
+    return _choice_of(specs, specs[1:], *attrs)
+
+
+def _infer_choice_along(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    axis, *rest = attrs
+    return _choice_of(specs, specs[2:], specs[1].shape[axis], *rest)
+
+
+def _choice_of(
+    specs: tuple[Spec, ...],
+    weights: tuple[Spec, ...],
+    length: int | None,
+    shape: tuple[int, ...],
+    replace: bool,
+) -> Spec:
+    for one in weights:
+        if len(one.shape) != 1 or (None not in (length, *one.shape) and one.shape != (length,)):
+            raise ShapeError(
+                f"rg.random.choice(p=...) of shape {one.shape}: it is one probability for each of the {length} parts."
+            )
+    count = prod(shape)
+    if length is not None and count > length and not (replace and length):
+        raise ShapeError(
+            f"rg.random.choice of {count} of {length} parts"
+            + (
+                ": there is none to draw."
+                if replace
+                else ", each at most once: draw fewer, or with replace=True."
+            )
+        )
+    return spec(shape, np.dtype(np.int64), _device(specs))
 
 
 # Numbers below the first attribute; the second operand, if there is one, holds their probabilities.
 CHOICE = Op("choice_draw", _infer_choice, key=0)
+
+# Numbers below the length that the second operand has along the axis in the first attribute.
+CHOICE_ALONG = Op("choice_draw_along", _infer_choice_along, key=0)
 
 
 def _infer_named(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -327,7 +362,7 @@ class Draw:
     def follow(self, nodes: Sequence[Any], common: Any) -> None:
         """Let the draws have the shape to which nodes broadcast, now `common`, also when that changes."""
         arrays = [one for one in nodes if isinstance(one, Handle) and not _is_number(one)]
-        if all(_is_const(one) for one in arrays):
+        if all(is_const(one) for one in arrays):
             self.shape, self.like = common, None
             return
         self.shape, self.like = None, arrays[0]

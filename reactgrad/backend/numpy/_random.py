@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from reactgrad._errors import ParameterError
 from reactgrad.backend._device import holder
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy._gamma import digamma
@@ -84,19 +85,43 @@ def _bind_method(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Cal
 
     def draw() -> None:
         found = [_on_host(one) for one in operands]
-        drawn = getattr(stream(key, attrs[-1]), method)(*found, size=size, **options)
+        try:
+            drawn = getattr(stream(key, attrs[-1]), method)(*found, size=size, **options)
+        except (TypeError, ValueError) as error:
+            raise _refused(method, error) from None
         _assign(out, np.asarray(drawn).astype(str(out.dtype).rpartition(".")[2], copy=False))
 
     return draw
 
 
-def _bind_choice(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-    length, size, replace = attrs
-    key, *weights = inputs
+def _refused(method: str, error: Exception) -> ParameterError:
+    """Return the error for parameters that a generator has refused."""
+    return ParameterError(
+        f"rg.random.{method} cannot draw with the values that its operands have now: {error}"
+    )
 
+
+def _bind_choice(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+    key, *weights = inputs
+    return _chosen(key, weights, out, *attrs)
+
+
+def _bind_choice_along(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+    key, of, *weights = inputs
+    axis, *rest = attrs
+    return _chosen(key, weights, out, of.shape[axis], *rest)
+
+
+def _chosen(
+    key: Any, weights: Sequence[Any], out: Any, length: int, size: Any, replace: bool
+) -> Call:
     def draw() -> None:
         p = _on_host(weights[0]) if weights else None
-        _assign(out, np.asarray(stream(key).choice(length, size, replace, p)))
+        try:
+            found = stream(key).choice(length, size, replace, p)
+        except (TypeError, ValueError) as error:
+            raise _refused("choice", error) from None
+        _assign(out, np.asarray(found))
 
     return draw
 
@@ -133,6 +158,7 @@ def _register_draws(kind: str) -> None:
     register_binder("gamma_draw", kind, _bind_method)
     register_binder("gamma_slope", kind, _bind_slope)
     register_binder("choice_draw", kind, _bind_choice)
+    register_binder("choice_draw_along", kind, _bind_choice_along)
     register_binder("permutation_draw", kind, _bind_permutation)
 
 
