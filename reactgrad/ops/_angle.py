@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from reactgrad.ops._astype import astype
 from reactgrad.ops._complex import imag, real
 from reactgrad.ops._elementwise import arctan2
+from reactgrad.ops._operand import holds, node
 
 
 def angle(x: Any, /) -> Any:
@@ -29,4 +33,7 @@ def angle(x: Any, /) -> Any:
     >>> y.value
     array([1.57079633, 3.14159265])
     """
+    x = node(x)
+    if holds(x, np.bool_):  # as in NumPy, of which only the shortest integers give half floats
+        x = astype(x, np.float64)
     return arctan2(imag(x), real(x))

@@ -59,6 +59,121 @@ def test_a_function_of_numpy_builds_nodes_with_its_values(name: str) -> None:
             np.testing.assert_array_equal(one, other)
 
 
+UNARY = [
+    "absolute",
+    "angle",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "argmax",
+    "argsort",
+    "average",
+    "bitwise_count",
+    "cbrt",
+    "ceil",
+    "conj",
+    "cos",
+    "cosh",
+    "cumprod",
+    "cumsum",
+    "deg2rad",
+    "diff",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "fix",
+    "flip",
+    "floor",
+    "i0",
+    "imag",
+    "invert",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logical_not",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nan_to_num",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nansum",
+    "negative",
+    "poly",
+    "positive",
+    "prod",
+    "ptp",
+    "rad2deg",
+    "real",
+    "reciprocal",
+    "rint",
+    "roots",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinc",
+    "sinh",
+    "sort",
+    "spacing",
+    "sqrt",
+    "square",
+    "std",
+    "sum",
+    "tan",
+    "tanh",
+    "trapezoid",
+    "trunc",
+    "unwrap",
+    "var",
+    "vander",
+]
+DTYPES = ["?", "b", "B", "i", "e", "f", "F"]
+# NumPy has no eigenvalues of half floats.
+BEYOND_NUMPY = {("roots", "e")}
+# Complex numbers stay complex where NumPy returns reals, or not, by their values.
+BY_VALUES = {"poly", "roots"}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", UNARY)
+def test_a_function_of_one_array_has_numpys_dtypes(name: str, dtype: str) -> None:
+    function = getattr(np, name, None)
+    if function is None:
+        pytest.skip("this NumPy does not have it")
+    a = np.array([1, 0, 1]).astype(dtype)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            wanted = np.asarray(function(a))
+        except TypeError:
+            wanted = None
+        if (name, dtype) in BEYOND_NUMPY:
+            assert wanted is None
+            return
+        if wanted is None:
+            with pytest.raises(rg.ReactgradError):
+                function(rg.Graph().input(a)).value
+            return
+        found = function(rg.Graph().input(a)).value
+    assert found.dtype == wanted.dtype or (name in BY_VALUES and found.dtype.kind == "c")
+    tolerance = 2e-3 if wanted.dtype == "e" else 1e-6
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+
 # What each takes beside the node `x` in its first place.
 GIVEN: dict[str, Any] = {
     "np.copyto": (1.0,),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,11 +18,17 @@ from tests.ops.case import TOLERANCE, Case, tuple_of
 from .stand_in import Array, counts
 
 DEVICE = "fake:1"
-# Ops that do not run there, and why; reading one raises an error that names it.
+# Cases that do not run there, and why.
+_DIVIDE_AT = "CuPy has no divide.at, for places that stand twice in an index"
+_ROOTS = "CuPy has no eigenvalues of general matrices"
+_HOST = "an array that the case gives lies on the host, and nothing is moved in silence"
 GAPS = {
-    "poly_roots": "no kernel: CuPy has no eigenvalues of general matrices",
-    "put": "CuPy has no divide.at, for places that stand twice in an index",
-    "divide": "a number alone becomes an array of the host",
+    "arrangement.test_laws-at[repeated].divide": _DIVIDE_AT,
+    "arrangement.test_standard-at[repeated].divide": _DIVIDE_AT,
+    "neural.test_losses-with logits": _HOST,
+    "special.test_series-polyint with one": _HOST,
+    "special.test_series-roots": _ROOTS,
+    "special.test_standard-roots": _ROOTS,
 }
 # Cases whose functions read values while they build.
 READERS = {"gradient at", "gradient evenly"}
@@ -43,7 +48,11 @@ def tables() -> Iterator[Any]:
         seen = {id(one): one for table in tables for one in table if isinstance(one, Case)}
         for one in seen.values():
             if one.name not in READERS:
-                yield pytest.param(one, id=f"{place}-{one.name}")
+                name = f"{place}-{one.name}"
+                gap = GAPS.get(name)
+                # Strict: a case that has come to run there has to leave the table.
+                marks = () if gap is None else pytest.mark.xfail(reason=gap, strict=True)
+                yield pytest.param(one, id=name, marks=marks)
 
 
 def _square(x: Any) -> Any:
@@ -70,24 +79,13 @@ def results(case: Case, device: str, dtype: str) -> list[Any]:
 def test_values_and_gradients_are_those_of_the_host(case: Case) -> None:
     dtype = (case.dtypes or "d")[0]
     wanted = results(case, "cpu", dtype)
-    try:
-        found = results(case, DEVICE, dtype)
-    except Exception as error:
-        if gap(error) & set(GAPS):
-            return
-        raise
+    found = results(case, DEVICE, dtype)
     rtol = case.tolerance.get(dtype, TOLERANCE.get(dtype, 1e-12)) * 10
     for one, other in zip(found, wanted, strict=True):
         assert isinstance(one[2], Array)
         assert one[1] == other[1]
         np.testing.assert_allclose(one[2].get(), other[2], rtol=rtol, atol=rtol)
     assert counts.devices <= {1}
-
-
-def gap(error: Exception) -> set[str]:
-    """Return the op that an error of a read names in its note, or one of building in its text."""
-    text = "\n".join([str(error), *getattr(error, "__notes__", ())])
-    return set(re.findall(r"op '(\w+)'", text)) | set(re.findall(r"^(\w+) has operands", text))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -49,7 +49,7 @@ def _text(name: str) -> Any:
 
     def text(a: Any, *args: Any, **kwargs: Any) -> str:
         # Formatting shows the present value, and is named as a way out (rule V1).
-        return function(a.value if isinstance(a, Handle) else a, *args, **kwargs)  # type: ignore[attr-defined]
+        return function(np.asarray(a.value) if isinstance(a, Handle) else a, *args, **kwargs)  # type: ignore[attr-defined]
 
     text.__name__ = name
     return text

@@ -22,6 +22,7 @@ _NAMES = ("isclose", "allclose", "array_equal", "array_equiv")
 add_kernels(_comparisons.register, on_host(_NAMES))
 
 _BOOL = np.dtype(np.bool_)
+_INT = np.dtype(np.int64)
 
 
 def _infer_isclose(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -41,11 +42,22 @@ def _loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
     return resolve(np.equal, operand_types(specs))[:2]
 
 
+def _number_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
+    """Return the dtypes of a loop over numbers: two Python integers are objects for `equal`, and not here."""
+    return tuple([_INT if one.kind == "O" else one for one in _loop(specs)])
+
+
 _NONE = (None, None)
 ISCLOSE = Op(
-    "isclose", _infer_isclose, _NONE, _NONE, elementwise=True, broadcasts=True, loop_dtypes=_loop
+    "isclose",
+    _infer_isclose,
+    _NONE,
+    _NONE,
+    elementwise=True,
+    broadcasts=True,
+    loop_dtypes=_number_loop,
 )
-ALLCLOSE = Op("allclose", _infer_allclose, _NONE, _NONE, loop_dtypes=_loop)
+ALLCLOSE = Op("allclose", _infer_allclose, _NONE, _NONE, loop_dtypes=_number_loop)
 ARRAY_EQUAL = Op("array_equal", _infer_whole, _NONE, _NONE, loop_dtypes=_loop)
 ARRAY_EQUIV = Op("array_equiv", _infer_whole, _NONE, _NONE, loop_dtypes=_loop)
 in_blocks(("isclose",), 25.0)

@@ -436,7 +436,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 def _infer_roots(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     (p,) = specs
     length = _one_axis("roots", p)
-    dtype = np.result_type(p.dtype, np.complex64)
+    # NumPy divides booleans and integers, which gives float64.
+    dtype = np.result_type(np.float64 if p.dtype.kind in "biu" else p.dtype, np.complex64)
     return spec((None if length is None else max(length - 1, 0),), dtype, p.device)
 
 

@@ -88,7 +88,7 @@ def _heaviside_rule(g: Any, ans: Any, x: Any, half: Any) -> Any:
 
 def _share(a: Any, b: Any) -> Any:
     """Return ``2**a / (2**a + 2**b)``; a factor of log(2) in the exponent would be rounded."""
-    return 1.0 / (1.0 + exp2(b - a))
+    return 1.0 / (1.0 + exp2(where(equal(a, b), 0.0, b - a)))  # also of two infinities
 
 
 # fmt: off

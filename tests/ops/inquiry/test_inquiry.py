@@ -112,6 +112,9 @@ def test_facts() -> None:
     assert not np.shares_memory(x, x.value)
     assert np.array_repr(x) == "array([1., 2.])"
     assert np.array_str(x) == np.array2string(x) == "[1. 2.]"
+    number = x[0]
+    assert (np.array_str(number), np.array2string(number)) == ("1.0", "1.")
+    assert np.array_repr(number) == "array(1.)"
 
 
 def test_what_does_not_fit_says_so() -> None:

@@ -280,3 +280,12 @@ def test_functions_of_numpy_that_are_no_ufuncs_build_before_there_is_a_value() -
     x.set([[1.0, -1.0, 0.5, 0.0]])
     for result, function in zip(results, (np.i0, np.sinc), strict=True):
         np.testing.assert_allclose(result.value, function([1.0, 0.5]), atol=1e-15)
+
+
+def test_whole_numbers_are_close_as_numbers_not_as_objects() -> None:
+    g = rg.Graph()
+    n, m = g.input(3), g.input(4)
+    close = np.isclose(n, 3), np.allclose(n, m), np.isclose(n, m, atol=1), np.isclose(n, [3, 4])
+    assert [one.tolist() for one in close] == [True, False, True, [True, False]]
+    n.set(4)
+    assert [one.tolist() for one in close] == [False, True, True, [False, True]]
