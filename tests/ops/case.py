@@ -68,6 +68,8 @@ class Case:
         Shapes of operands without elements, or ``None`` where the op refuses them, as NumPy does.
     tolerance
         By character of the dtype, where another one than ``TOLERANCE`` is right; say why beside it.
+    fixed
+        Why the operands cannot get other lengths after the node is built: what the caller wrote holds one.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Case:
     unknown: bool = True
     empty: Sequence[tuple[int, ...]] | None = None
     tolerance: dict[str, float] = field(default_factory=dict)
+    fixed: str = ""
 
     def operands(self, seed: int = 0, dtype: str = "d", shapes: Any = None) -> list[np.ndarray]:
         """Return operands of a dtype; the same ones for the same seed."""
@@ -180,6 +183,74 @@ def any_layout(case: Case) -> None:
     agree(values_of(case.call(*turned)), wanted, case, dtype)
 
 
+def total_of(results: Any) -> Any:
+    """Return a real number that depends on every element of the results that are not integers."""
+    floats = [one for one in tuple_of(results) if one.dtype.kind in "fc"]
+    return rg.real(sum((one * one).sum() for one in floats[1:]) + (floats[0] * floats[0]).sum())
+
+
+def slopes_of(case: Case, results: Any, leaves: list[Any]) -> tuple[Any, ...]:
+    """Return the gradients of ``total_of``, ``None`` where there are none."""
+    return rg.grad(total_of(results), leaves, allow_unused=True) if case.order else ()
+
+
+def fresh(case: Case, operands: list[np.ndarray]) -> tuple[list[Any], list[Any]]:
+    """Return the values and the gradients of a new graph."""
+    g = rg.Graph()
+    leaves = [g.input(one) for one in operands]
+    results = tuple_of(case.call(*leaves))
+    slopes = slopes_of(case, results, leaves)
+    return [one.value for one in results], [one if one is None else one.value for one in slopes]
+
+
+def agree_with_fresh(
+    case: Case, results: Any, slopes: Any, wanted: tuple[list[Any], list[Any]]
+) -> None:
+    """Check that nodes have the values of a new graph, and gradients near to its ones."""
+    agree(values_of(results), tuple(wanted[0]), case, case.dtypes[0])
+    for slope, other in zip(slopes, wanted[1], strict=True):
+        if slope is not None:
+            other = np.zeros(slope.value.shape) if other is None else other
+            np.testing.assert_allclose(slope.value, other, rtol=1e-11, atol=1e-11)
+
+
+def with_lengths(case: Case, lengths: dict[int, int], *, everywhere: bool) -> Any:
+    """Return the shapes with other first lengths, or with these exchanged on all axes."""
+    return [
+        tuple(lengths.get(n, n) if everywhere or not i else n for i, n in enumerate(shape))
+        for shape in case.shapes
+    ]
+
+
+def other_shapes(case: Case, *, only_first: bool = False) -> list[list[np.ndarray]]:
+    """Return operands with other lengths that a new graph accepts.
+
+    Operands that share a length share the other one, too: first lengths alone, then those on all axes, then
+    second ones.
+    """
+    firsts = sorted({shape[0] for shape in case.shapes if shape} - {1})
+    seconds = sorted({shape[1] for shape in case.shapes if len(shape) > 1} - {1})
+    ways = [(firsts, False), *[([n], False) for n in firsts]]
+    if not only_first:
+        ways += [(firsts, True), *[([n], True) for n in {*firsts, *seconds}]]
+    found: list[list[np.ndarray]] = []
+    tried = [list(case.shapes)]
+    for lengths, everywhere in ways:
+        for more in (lambda n: n + 1, lambda n: 2 * n, lambda n: n + 3):
+            shapes = with_lengths(case, {n: more(n) for n in lengths}, everywhere=everywhere)
+            if shapes in tried:
+                continue
+            tried.append(shapes)
+            try:
+                operands = case.operands(6, case.dtypes[0], shapes)
+                quiet(fresh, case, operands)
+            except Exception:  # these lengths do not fit together
+                continue
+            found.append(operands)
+            break
+    return found
+
+
 def unknown_lengths(case: Case) -> None:
     """Built before the first lengths are known: the same values and gradients, for two lengths in turn."""
     if not case.unknown:
@@ -190,25 +261,37 @@ def unknown_lengths(case: Case) -> None:
         g.input(shape=(None, *shape[1:]) if shape else (), dtype=DTYPES[dtype])
         for shape in case.shapes
     ]
-    results = tuple_of(case.call(*leaves))
-    slopes = None
-    if case.order:
-        floats = [one for one in results if one.dtype.kind in "fc"]
-        total = sum((one * one).sum() for one in floats[1:]) + (floats[0] * floats[0]).sum()
-        slopes = rg.grad(rg.real(total), leaves, allow_unused=True)
-    for seed in (5, 6):
-        operands = case.operands(seed, dtype)
+    results = case.call(*leaves)
+    slopes = slopes_of(case, results, leaves)
+    others = [] if case.fixed else other_shapes(case, only_first=True)
+    for operands in (case.operands(5, dtype), *others, case.operands(6, dtype)):
         g.set(dict(zip(leaves, operands, strict=True)))
-        agree(values_of(results), quiet(case.oracle, *operands), case, dtype)
-        if slopes is not None:
-            fresh = rg.Graph()
-            known = [fresh.input(one) for one in operands]
-            outs = [one for one in tuple_of(case.call(*known)) if one.dtype.kind in "fc"]
-            total = sum((one * one).sum() for one in outs[1:]) + (outs[0] * outs[0]).sum()
-            wanted = rg.grad(rg.real(total), known, allow_unused=True)
-            for slope, other in zip(slopes, wanted, strict=True):
-                if other is not None:
-                    np.testing.assert_allclose(slope.value, other.value, rtol=1e-11, atol=1e-11)
+        agree_with_fresh(case, results, slopes, fresh(case, operands))
+        if not any(operands is one for one in others):  # oracles may be written for the case's lengths
+            agree(values_of(results), quiet(case.oracle, *operands), case, dtype)
+
+
+def follows_shapes(case: Case) -> None:
+    """Operands of other lengths, set after all was built and read, have what a new graph gives for them."""
+    if case.fixed or not any(case.shapes):
+        return
+    dtype = case.dtypes[0]
+    first, others = case.operands(5, dtype), other_shapes(case)
+    assert others, "no other lengths fit: say in `fixed` what the caller wrote"
+    if case.empty is not None and list(map(len, case.empty)) == list(map(len, case.shapes)):
+        others.append(case.operands(6, dtype, case.empty))
+    g = rg.Graph()
+    leaves = [g.input(one) for one in first]
+    results = case.call(*leaves)
+    slopes = slopes_of(case, results, leaves)
+    wanted = fresh(case, first)
+    agree_with_fresh(case, results, slopes, wanted)
+    for operands in others:
+        g.set(dict(zip(leaves, operands, strict=True)))
+        agree_with_fresh(case, results, slopes, fresh(case, operands))
+    g.set(dict(zip(leaves, first, strict=True)))
+    agree_with_fresh(case, results, slopes, wanted)
+    g.check_invariants()
 
 
 def no_elements(case: Case) -> None:
@@ -289,6 +372,7 @@ LAWS: list[Law] = [
     follows_changes,
     any_layout,
     unknown_lengths,
+    follows_shapes,
     no_elements,
     gradients,
     gradients_keep_dtypes,
