@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reactgrad._errors import DTypeError, MatrixShapeError
-from reactgrad.backend import Spec, spec
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.linalg._matrices import (
     adjoint,
     conjugate,
@@ -26,11 +28,11 @@ from reactgrad.linalg._parts import Piece, least, packed_op, part_op
 from reactgrad.linalg._solve import as_columns, as_given
 from reactgrad.linalg._svd import drift, spread, thin
 from reactgrad.nodes._handle import apply
-from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.nodes._op import LINEAR, Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
 from reactgrad.ops._complex import imag, real
 from reactgrad.ops._elementwise import square
-from reactgrad.ops._gradient import DETACH
+from reactgrad.ops._layout import spread as spread_to
 from reactgrad.ops._layout import swap_last
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import broadcast
@@ -279,6 +281,38 @@ SINGULAR = part_op("lstsq_s", _layout, 1, (_singular_rule, None), (_singular_jvp
 RANK = part_op("lstsq_rank", _layout, 2, (None, None), (None, None), operands=2)
 
 
+def _is_tall(shape: Any) -> bool:
+    return None in shape or shape[0] > shape[1]
+
+
+def _infer_residuals(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    sums, a = specs
+    shape = (None,) if None in a.shape else sums.shape if _is_tall(a.shape) else (0,)
+    return spec(shape, sums.dtype, sums.device)
+
+
+def _view_residuals(sums: Any, shape: Any) -> Any:
+    return sums[...] if _is_tall(shape) else sums[:0]
+
+
+def _residuals_kernel(sums: Any, a: Any, out: Any) -> None:
+    out[...] = _view_residuals(sums, a.shape)
+
+
+# There are none where the equations can be solved exactly.
+RESIDUALS = Op(
+    "lstsq_residuals",
+    _infer_residuals,
+    (lambda g, ans, sums, a: g if _is_tall(a.shape) else spread_to(sum(g), sums), None),
+    (LINEAR, None),
+    view=_view_residuals,
+)
+add_kernels(
+    lambda xp, kind: register_kernel("lstsq_residuals", kind, _residuals_kernel),
+    on_host(("lstsq_residuals",)),
+)
+
+
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
     """Return the `x` that makes ``a @ x - b`` smallest, of those the shortest.
 
@@ -318,11 +352,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
     attrs = (None if rcond is None else float(rcond),)
     packed = apply(LSTSQ, (a, b), attrs)
     x, s, rank = [apply(op, (packed, a, b), attrs) for op in (SOLUTION, SINGULAR, RANK)]
-    m, n = a.shape
-    if m is not None and n is not None and m <= n:
-        residuals = apply(DETACH, (s,))[:0]
-    else:
-        apart = b - a @ x
-        squares = square(real(apart)) + square(imag(apart)) if is_complex(apart) else square(apart)
-        residuals = sum(squares, 0, keepdims=b.ndim == 1)
+    apart = b - a @ x
+    squares = square(real(apart)) + square(imag(apart)) if is_complex(apart) else square(apart)
+    residuals = apply(RESIDUALS, (sum(squares, 0, keepdims=b.ndim == 1), a))
     return LstsqResult(x, residuals, astype(rank, np.dtype(np.int32)), s)

@@ -54,6 +54,7 @@ def vector_first(name: str, call: Any, oracle: Any, b: tuple[int, ...], **more: 
     return Case(name, call, oracle, [more.pop("a", (3, 3)), b], **(given | more))
 
 
+ADDED = "the matrix that the case adds has one shape"
 EMPTY, NONE = [(0, 0)], [(0, 3, 3)]
 
 CASES = [
@@ -67,24 +68,25 @@ CASES = [
     matrix("slogdet", L.slogdet, N.slogdet, (2, 3, 3), empty=EMPTY),
     matrix("slogdet_complex", L.slogdet, N.slogdet, dtypes="DF", empty=NONE),
     matrix("tensorinv", lambda a: L.tensorinv(a, 1), lambda a: N.tensorinv(a, 1), (6, 2, 3),
-           draw=lambda rng, shape: regular(rng, (6, 6)).reshape(shape), unknown=False),
+           draw=lambda rng, shape: regular(rng, (6, 6)).reshape(shape), unknown=False,
+           fixed="the elements are drawn for one shape"),
     vector_first("tensorsolve", lambda a, b: L.tensorsolve(a, b, (1,)), lambda a, b: N.tensorsolve(a, b, (1,)),
                  (2, 3), a=(2, 6, 3), unknown=False,
                  draw=[lambda rng, s: np.moveaxis(regular(rng, (6, 6)).reshape(2, 3, 6), 2, 1),
                        lambda rng, s: rng.standard_normal(s)]),
     matrix("cholesky", lambda a: L.cholesky(definite(a)), lambda a: N.cholesky(definite(a)),
-           dtypes="dfD", empty=EMPTY),
+           dtypes="dfD", empty=EMPTY, fixed=ADDED),
     matrix("cholesky_upper", lambda a: L.cholesky(definite(a), upper=True),
-           lambda a: N.cholesky(definite(a), upper=True), (2, 3, 3), dtypes="dfD", empty=NONE),
+           lambda a: N.cholesky(definite(a), upper=True), (2, 3, 3), dtypes="dfD", empty=NONE, fixed=ADDED),
     matrix("cholesky_complex", lambda a: L.cholesky(definite(a), upper=True),
-           lambda a: N.cholesky(definite(a), upper=True), dtypes="DF"),
+           lambda a: N.cholesky(definite(a), upper=True), dtypes="DF", fixed=ADDED),
     vector_first("solve_triangular", L.solve_triangular, scipy.linalg.solve_triangular, (3,)),
     vector_first("solve_triangular_lower", lambda a, b: L.solve_triangular(a, b, "T", True),
                  lambda a, b: scipy.linalg.solve_triangular(a, b, "T", True), (3, 2)),
     vector_first("solve_triangular_unit", lambda a, b: L.solve_triangular(a, b, 2, False, True),
                  lambda a, b: scipy.linalg.solve_triangular(a, b, 2, False, True), (3, 2), dtypes="Df"),
     vector_first("cho_solve", lambda a, b: L.cho_solve((L.cholesky(definite(a)), True), b),
-                 lambda a, b: N.solve(definite(a), b), (3,), dtypes="dfD"),
+                 lambda a, b: N.solve(definite(a), b), (3,), dtypes="dfD", fixed=ADDED),
     matrix("eigh", lambda a: L.eigh(hermitian(a)), lambda a: N.eigh(hermitian(a)), (2, 3, 3),
            dtypes="dfi", empty=EMPTY),
     matrix("eigvalsh", lambda a: L.eigvalsh(hermitian(a), "U"), lambda a: N.eigvalsh(hermitian(a), "U"),

@@ -194,5 +194,6 @@ def narrow(x: Any, axis: int, start: int, length: int) -> Any:
             f"narrow: {count} elements from {first} on do not lie in axis {axis} of {x.label!r}, whose "
             f"length is {there}."
         )
-    end = None if begin < 0 and begin + count == 0 else begin + count
-    return getitem(x, (*[slice(None)] * at, slice(begin, end)))
+    # From the end where `start` says so: the slice then follows another length.
+    end = None if first < 0 and first + count == 0 else first + count
+    return getitem(x, (*[slice(None)] * at, slice(first, end)))

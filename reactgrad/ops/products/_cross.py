@@ -16,6 +16,7 @@ from reactgrad.ops._elementwise import multiply, negative, subtract
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import stack
 from reactgrad.ops._layout import transpose
+from reactgrad.ops._lengths import with_length
 from reactgrad.ops._shapes import broadcast, common_device, normal_axis, operand_types, resolve
 from reactgrad.ops.products._operands import variables
 
@@ -93,6 +94,9 @@ def cross(
             f"cross of vectors with {m} and {n} elements: they have two or three. Name the axis of the vectors "
             "with axis=."
         )
+    if 2 in (m, n):  # these are other formulas than that of vectors of three
+        a = with_length("cross", a, a.ndim - 1, 3 if m is None else m)
+        b = with_length("cross", b, b.ndim - 1, 3 if n is None else n)
     if m == n == 2:
         return _flat_product(a, b)
     found = _mixed(a, b) if 2 in (m, n) else apply(CROSS, (a, b))

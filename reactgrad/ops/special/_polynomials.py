@@ -292,6 +292,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     n, m = (_known_length("polydiv", one) for one in (u, v))
     if not n or not m:
         raise ShapeError("polydiv: a polynomial needs a coefficient.")
+    u, v = with_length("polydiv", u, 0, n), with_length("polydiv", v, 0, m)
     if n < m:
         return u[:1] * v[:1] * 0.0, u + v[:1] * 0.0
     quotient: list[Any] = []

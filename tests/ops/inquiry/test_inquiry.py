@@ -19,6 +19,7 @@ CASES = [
         [(3, 4)],
         dtypes="df",
         unknown=False,
+        fixed="one part of the graph for each row",
     ),
     Case(
         "apply_along_axis to matrices",
@@ -27,6 +28,7 @@ CASES = [
         [(2, 3)],
         dtypes="df",
         unknown=False,
+        fixed="one part of the graph for each row",
     ),
     Case(
         "apply_over_axes",

@@ -71,6 +71,7 @@ CASES = [
         [(2, 2, 3)],
         dtypes="df",
         unknown=False,
+        fixed="the shape of the images",
     ),
 ]
 

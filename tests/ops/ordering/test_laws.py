@@ -272,6 +272,7 @@ CASES = [
         written,
         [(3, 4), (2, 4)],
         dtypes="dfei?D",
+        fixed="the places are an array of two rows",
     ),
     Case(
         "scatter_add",
@@ -279,6 +280,7 @@ CASES = [
         lambda x, s: added(x, (PLACES, np.arange(4)), s),
         [(3, 4), (2, 4)],
         dtypes="dfiD",
+        fixed="the places are an array of two rows",
     ),
     Case(
         "index_add",
