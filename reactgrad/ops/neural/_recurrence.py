@@ -315,7 +315,7 @@ class _Given:
     ) -> None:
         self.name, self.reverse = name, reverse
         self.graph = graph_of((input, states, weights, biases))
-        x, *states, w_ih, w_hh, b_ih, b_hh = self.nodes(input, *states, *weights, *biases)
+        x, *firsts, w_ih, w_hh, b_ih, b_hh = self.nodes(input, *states, *weights, *biases)
         if x.ndim not in (2, 3):
             raise ShapeError(
                 f"rg.{name} of an input of shape {x.shape}: it is (steps, batch, features), or (steps, features)."
@@ -342,16 +342,16 @@ class _Given:
             if one is not None and not agree(one.shape, (rows,)):
                 raise ShapeError(_of_bias(name, which, one.shape, gates, (rows,)))
         wanted = (*x.shape[1:-1], width)
-        for one in states:
+        for one in firsts:
             if one is not None and not agree(one.shape, wanted):
                 raise ShapeError(_of_state(name, one.shape, wanted))
         self.w_ih, self.weight, self.biases = w_ih, w_hh, (b_ih, b_hh)
-        zeros = self.zeros("state") if any(one is None for one in states) else None
-        self.states = [zeros if one is None else one for one in states]
+        zeros = self.zeros("state") if any(one is None for one in firsts) else None
+        self.states = [zeros if one is None else one for one in firsts]
 
     def nodes(self, *given: Any) -> list[Any]:
         """Return arguments as nodes of floats of one kind: half floats are computed in float32."""
-        found = [
+        found: list[Any] = [
             one if one is None or isinstance(one, Handle) else self.graph.const(one)
             for one in given
         ]

@@ -249,8 +249,8 @@ def test_tails_of_tanh() -> None:
         g = rg.Graph()
         x, w = g.param(np.full((1, 1, 1), 25.0)), np.zeros((gates, 1))
         w[row] = 1.0
-        end = layer(x, None, w, np.zeros((gates, 1)))[1]
-        end = end[1] if layer is rg.lstm else end
+        ends: Any = layer(x, None, w, np.zeros((gates, 1)))[1]
+        end = ends[1] if layer is rg.lstm else ends
         first = rg.grad(end.sum(), x)
         part = 1.0 if layer is rg.rnn else 0.5
         np.testing.assert_allclose(first.item(), part * slope, rtol=1e-14)
