@@ -368,9 +368,9 @@ def test_gradient_that_reads_ctx_is_saved_too() -> None:
     x.set(A * 3)
     h["x"].set(A * 3)
     np.testing.assert_array_equal(h["slope"].value, d.value)
-    with pytest.raises(rg.GradientError, match=r"ctx\.count.*save_for_backward"):
-        h["x"].set(np.ones(3))
-        h["slope"].value  # no program is left in a file that could build it anew
+    x.set(np.ones(3))  # what the rule has read of its ctx is another: the gradient is built anew
+    h["x"].set(np.ones(3))
+    np.testing.assert_array_equal(h["slope"].value, d.value)
 
 
 def test_local_class_is_not_saved() -> None:
