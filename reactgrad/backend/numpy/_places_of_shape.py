@@ -63,7 +63,8 @@ def register(xp: Any, kind: str) -> None:
         out[...] = xp.arange(x.shape[0])
 
     def triangle_places(x: Any, out: Any, k: int, upper: bool) -> None:
-        out[...] = xp.asarray(triangle(*x.shape, k, upper))
+        m, n = x.shape
+        out[...] = xp.asarray(triangle(m, n, k, upper))
 
     def spread_along(x: Any, like: Any, out: Any, *attrs: Any) -> None:
         out[...] = xp.broadcast_to(x, tuple(out.shape))

@@ -36,7 +36,7 @@ def _joined(
     If none of them has the axis yet, one node stacks them at `stacked_at`. The elements of one node are joined
     without taking it apart, so that their number may change.
     """
-    if isinstance(tup, Handle) and np.ndim(tup) and to in _NEW_AXES:
+    if isinstance(tup, Handle) and to in _NEW_AXES and np.ndim(tup):  # type: ignore[arg-type]
         return converted(name, _rows_joined(tup, to, axis), dtype, casting)
     values = [_keep(one) for one in sequence(name, tup)]
     if all(np.ndim(one) == ndim for one in values):

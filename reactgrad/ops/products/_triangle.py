@@ -193,11 +193,12 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 def _from(name: str, arr: Any, k: int, upper: bool) -> tuple[Any, Any]:
+    k = int(k.__index__())
     if not isinstance(arr, Handle):
         shape = np.shape(arr)
         if len(shape) != 2:
             raise ShapeError(f"{name} of shape {shape}: it needs a matrix.")
-        rows, columns = triangle(*shape, axis_of(k), upper)
+        rows, columns = triangle(shape[0], shape[1], k, upper)
         return rows, columns
-    both: Any = apply(TRIANGLE, (arr,), (axis_of(k), upper))
+    both: Any = apply(TRIANGLE, (arr,), (k, upper))
     return both[0], both[1]
