@@ -127,7 +127,21 @@ def _chosen(
 
 
 def _bind_permutation(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-    return lambda: _assign(out, stream(inputs[0]).permutation(out.shape[0]))
+    if len(inputs) == 1:
+        return lambda: _assign(out, stream(inputs[0]).permutation(out.shape[0]))
+    # Kept by key: a new value of the operand that gives the length draws nothing anew.
+    order: dict[tuple[int, ...], Any] = {}
+
+    def draw() -> None:
+        key = tuple(_on_host(inputs[0]).tolist())
+        found = order.get(key)
+        if found is None:
+            found = stream(inputs[0]).permutation(out.shape[0])
+            order.clear()
+            order[key] = found
+        _assign(out, found)
+
+    return draw
 
 
 def _bind_slope(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
