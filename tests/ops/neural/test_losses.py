@@ -130,6 +130,16 @@ CASES = [
         **FEW,
     ),
     Case(
+        "causal attention",
+        lambda q, k, v: rg.scaled_dot_product_attention(q, k, v, is_causal=True),
+        lambda q, k, v: (
+            (one := np.tril(np.exp(q @ k.swapaxes(-1, -2) / 2.0))) / one.sum(-1, keepdims=True) @ v
+        ),
+        [(2, 3, 4)] * 3,
+        dtypes="df",
+        unknown=False,
+    ),
+    Case(
         "cosine similarity along an axis that broadcasts",
         lambda x, y: rg.cosine_similarity(x, y, axis=-2),
         lambda x, y: (
