@@ -73,7 +73,7 @@ _PARAMETERS: dict[str, str] = {}
 
 
 def _is_length(one: Any) -> bool:
-    return isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0
+    return isinstance(one, int | np.integer) and not isinstance(one, bool) and bool(one >= 0)
 
 
 def _is_zero(one: Any) -> bool:

@@ -64,7 +64,14 @@ def ops_of(case: Any) -> set[str]:
 # Variants for lengths that are not known, which the law of these builds, and parts that need repeated places.
 ELSEWHERE = {
     *("broadcast_beside", "conv_transpose_like", "conv_weight_like", "fold_like"),
-    *("gather_distinct", "of_bin", "round_to", "resample_back_like", "grid_sample_back_like"),
+    *(
+        "causal",
+        "gather_distinct",
+        "of_bin",
+        "round_to",
+        "resample_back_like",
+        "grid_sample_back_like",
+    ),
 }
 
 

@@ -91,14 +91,13 @@ def cross_entropy(
             f"cross_entropy: axis={axis!r}; classes lie along one axis, an integer."
         ) from None
     wanted: Any = stacked(labels)
-    if not isinstance(wanted, Handle):
-        wanted = np.asarray(wanted)
+    wanted = wanted if isinstance(wanted, Handle) else np.asarray(wanted)
     logits = node(logits, wanted, weight)
     if not 0.0 <= label_smoothing <= 1.0:
         raise DTypeError(
             f"cross_entropy: label_smoothing={label_smoothing!r:.40}; it is a part, from 0 to 1."
         )
-    log_probabilities = log_softmax(logits, axis)
+    log_probabilities: Any = log_softmax(logits, axis)
     if wanted.dtype.kind in "iu":
         return _of_numbers(
             log_probabilities, wanted, axis, weight, ignore_index, label_smoothing, reduction
