@@ -93,8 +93,9 @@ def shape_first(function: F) -> F:
 
     @wraps(function)
     def checked(*args: Any, **named: Any) -> Any:
-        bare = bool(args) and not isinstance(args[0], tuple | list | None)
-        if bare and (len(args) > 1 or "size" in named or _is_zero(args[0])):
+        first = args[0] if args else None
+        bare = not isinstance(first, tuple | list | None)
+        if bare and (len(args) > 1 or "size" in named or _is_zero(first)):
             given = ", ".join([f"{told(one):.30}" for one in args])
             raise DTypeError(
                 f"rg.random.{name}({given}, ...): is the first argument a shape, or a parameter? {_order(name)}"

@@ -144,10 +144,10 @@ def _step_by_step(
     )
 
 
-def _first_part(g: Any, *others: Any) -> Any:
+def _first_part(g: Any, first: Any, *others: Any) -> Any:
     """Return rows of a way back: gradients by the gates, then one more row of those by first states."""
     gates = g.shape[-1]
-    flat = concatenate(others, -1) if len(others) > 1 else others[0]
+    flat = concatenate([first, *others], -1) if others else first
     missing = gates - flat.shape[-1]
     if missing:
         zeros = ops.pad(flat, [(0, 0)] * (flat.ndim - 1) + [(0, missing)])
