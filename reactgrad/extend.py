@@ -26,21 +26,21 @@ Examples
 --------
 >>> import numpy as np
 >>> import reactgrad as rg
->>> @rg.extend.primitive("softplus", lambda x, beta: x, elementwise=True)
-... def softplus(x, out, beta=1.0):
+>>> @rg.extend.primitive("smooth_relu", lambda x, beta: x, elementwise=True)
+... def smooth_relu(x, out, beta=1.0):
 ...     np.multiply(x, beta, out)
 ...     np.logaddexp(out, 0.0, out)
 ...     np.divide(out, beta, out)
->>> rg.extend.defvjp(softplus, lambda g, ans, x, beta: g * rg.sigmoid(beta * x))
->>> rg.extend.defjvp(softplus, lambda t, ans, x, beta: t * rg.sigmoid(beta * x))
+>>> rg.extend.defvjp(smooth_relu, lambda g, ans, x, beta: g * rg.sigmoid(beta * x))
+>>> rg.extend.defjvp(smooth_relu, lambda t, ans, x, beta: t * rg.sigmoid(beta * x))
 >>> g = rg.Graph()
 >>> x = g.input([0.0, 1.0])
->>> y = softplus(x, beta=2.0)
+>>> y = smooth_relu(x, beta=2.0)
 >>> y.shape, y.value
 ((2,), array([0.34657359, 1.06346401]))
 >>> rg.grad(y.sum(), x).value
 array([0.5       , 0.88079708])
->>> rg.testing.check_grads(lambda x: softplus(x, beta=2.0), [[0.3, -1.0]])
+>>> rg.testing.check_grads(lambda x: smooth_relu(x, beta=2.0), [[0.3, -1.0]])
 """
 
 import typing

@@ -156,9 +156,9 @@ def _strict_json(content: bytes) -> Any:
     Raise for constants that JSON lacks and for names that occur twice.
     """
     # Where a program has raised the limit, the parser would end the process, not raise RecursionError.
-    if sys.getrecursionlimit() > SAFE_LIMIT and _nesting(content) > SAFE_LIMIT:
-        raise LoadError("it is damaged: its JSON is nested too deeply")
     try:
+        if sys.getrecursionlimit() > SAFE_LIMIT and _nesting(content) > SAFE_LIMIT:
+            raise RecursionError("it is nested too deeply")
         return json.loads(
             content.decode(), object_pairs_hook=_once_each, parse_constant=_no_constant
         )

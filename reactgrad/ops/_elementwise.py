@@ -150,11 +150,6 @@ def _tie(g: Any, a: Any, b: Any, a_loses: Any) -> Any:
     return where(equal(a, b), g * 0.5, where(a_loses, 0.0, g))
 
 
-def _part(a: Any, b: Any) -> Any:
-    # Two infinities of one sign weigh the same; their difference would be NaN.
-    return sigmoid(where(equal(a, b), 0.0, a - b))
-
-
 def _complex(x: Any) -> bool:
     return x.dtype.kind == "c"
 
@@ -294,7 +289,7 @@ maximum     = _define("maximum",  np.maximum,  "The larger of x and y; ties spli
 minimum     = _define("minimum",  np.minimum,  "The smaller of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [1. 3.]", lambda g, ans, a, b: _tie(g, a, b, greater(a, b)), lambda g, ans, a, b: _tie(g, a, b, greater(b, a)))
 hypot       = _define("hypot",    np.hypot,    "Length of the vector (x, y), element by element.", "[3.0], 4.0 -> [5.]", lambda g, ans, a, b: times(g, unit(a, b, ans)), lambda g, ans, a, b: times(g, unit(b, a, ans)))
 arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: times(g, angle_slope(a, b)), lambda g, ans, a, b: -times(g, angle_slope(b, a)))
-logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: times(g, _part(a, b)), lambda g, ans, a, b: times(g, _part(b, a)))
+logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: times(g, sigmoid(a - b)), lambda g, ans, a, b: times(g, sigmoid(b - a)))
 
 floor_divide = _define("floor_divide", np.floor_divide, "The largest integer not above x / y.", "[7.0, -7.0], 2.0 -> [ 3. -4.]", None, None)
 remainder   = _define("remainder", np.remainder, "What is left of x after floor_divide by y, with the sign of y.", "[7.0, -7.0], 4.0 -> [3. 1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -times(g, floor_divide(a, b)))
@@ -358,7 +353,7 @@ _ONE_MINUS_SQUARE: Final = Op(
 
 
 def unit(a: Any, b: Any, length: Any) -> Any:
-    """Return ``a / length`` for the length of the vector (a, b): the first part of its direction, 0 at the origin."""
+    """Return ``a / length`` for the length of the vector (a, b): the first part of its direction."""
     return apply(_UNIT, (a, b, length))
 
 

@@ -23,9 +23,14 @@ from reactgrad.ops._where import where as choose
 Axis = int | tuple[int, ...] | None
 
 
+def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return the axes of a reduction: of a number the first and the last one are none, as in NumPy."""
+    return () if not ndim and axis in (0, -1) else normal_axes(name, axis, ndim)
+
+
 def _reduced(name: str, one: Spec, attrs: Attrs) -> tuple[int | None, ...]:
     axis, keepdims = attrs[:2]
-    axes = normal_axes(name, axis, len(one.shape))
+    axes = _axes(name, axis, len(one.shape))
     if keepdims:
         return tuple(1 if i in axes else n for i, n in enumerate(one.shape))
     return tuple(n for i, n in enumerate(one.shape) if i not in axes)
@@ -45,7 +50,7 @@ def reduction(name: str, dtype_of: Callable[[Any], Any], *, identity: bool) -> A
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         one = specs[0]
         if not identity:
-            axes = normal_axes(name, attrs[0], len(one.shape))
+            axes = _axes(name, attrs[0], len(one.shape))
             if any(one.shape[i] == 0 for i in axes):
                 raise ShapeError(
                     f"{name} over an axis of length 0 of {one!r} has no value; there is no "
@@ -91,7 +96,7 @@ def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
         ones = spread(g._graph.const(np.ones((), wide)), x)
         g = g / sum(ones, axis, keepdims=keepdims)
     else:
-        count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
+        count = size_of([x.shape[i] for i in _axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
         g = g / float(count or 1)
     return spread(put_back(in_dtype(g, own), x, axis, keepdims), x)
 
@@ -208,7 +213,7 @@ def extremum_from(
     if where is not True:
         x = choose(where, x, start)
     attrs = attrs_of(axis, keepdims, x)
-    axes = normal_axes(op.name, attrs[0], x.ndim)
+    axes = _axes(op.name, attrs[0], x.ndim)
     if 0 in [x.shape[i] for i in axes]:  # the sum of no elements has the right shape
         return in_dtype(choose(True, start, apply(SUM, (x,), attrs)), x.dtype)
     return larger(apply(op, (x,), attrs), start)

@@ -196,6 +196,7 @@ CASES: dict[str, Case] = {
     "shared by slices": (lambda x: sum(x[i % 2, i % 3] * x[i % 2] for i in range(40)), [SIGNED]),
     "tanh in files of 0.1": (lambda g, y: apply(OPS["tanh_grad"], (g, y)), [SIGNED, UNIT]),
     "sigmoid in files of 0.1": (lambda g, y: apply(OPS["sigmoid_grad"], (g, y)), [SIGNED, UNIT]),
+    "array_split": (lambda x: rg.array_split(x, 2, 1)[0] ** 2 * 3.0, [SIGNED]),
     "deep and shared": (lambda x: _diamonds(x), [UNIT]),
     "sliced and whole": (lambda x: x[0] * x.sum() + x[:, 1].sum() * x, [SIGNED]),
 }

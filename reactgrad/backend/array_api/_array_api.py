@@ -362,9 +362,7 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     register_kernel("chain_times", kind, slope(chain_times))
     register_kernel("chain_over", kind, slope(chain_over))
     register_kernel("angle_slope", kind, slope(angle_slope))
-    register_kernel(
-        "unit", kind, slope(lambda a, b, r: xp.where(r == 0.0, xp.zeros_like(a), a / r))
-    )
+    register_kernel("unit", kind, slope(lambda a, b, r: a / r))
     register_kernel("one_minus_square", kind, slope(lambda x: (1.0 - x) * (1.0 + x)))
     register_kernel("relu_grad", kind, slope(lambda g, x: xp.where(x <= 0.0, xp.zeros_like(g), g)))
     register_kernel("astype", kind, astype)

@@ -180,13 +180,7 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
         )
 
     def bind_unit(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
-        a, _, length = inputs
-        origin = xp.empty(length.shape, bool)
-        return InTurn(
-            partial(xp.divide, a, length, out),
-            partial(xp.equal, length, number(0, length.dtype), origin),
-            masked(out, number(0, out.dtype), origin),
-        )
+        return partial(xp.divide, inputs[0], inputs[2], out)
 
     def bind_angle_slope(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         a, b, length = inputs

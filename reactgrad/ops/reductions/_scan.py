@@ -138,6 +138,8 @@ def products(x: Any, axis: int, reverse: bool = False) -> Any:
 
 
 def _running(op: Op, a: Any, axis: Any, dtype: Any) -> Any:
+    if isinstance(axis, bool):  # it equals 0 or 1, and the result of that may be known
+        raise DTypeError(f"{op.name}: axis must be an integer, not {axis!r}.")
     a, axis = row(a, axis)
     return in_dtype(apply(op, (in_dtype(a, dtype),), (axis, False)), dtype)
 

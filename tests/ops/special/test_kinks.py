@@ -254,9 +254,6 @@ def test_bits_do_not_depend_on_blocks_or_layout() -> None:
 @pytest.mark.parametrize(
     ("name", "at", "wanted"),
     [
-        ("hypot", (0.0, 0.0), (0.0, 0.0)),
-        ("logaddexp", (-np.inf, -np.inf), (0.5, 0.5)),
-        ("logaddexp", (np.inf, -np.inf), (1.0, 0.0)),
         ("logaddexp2", (-np.inf, -np.inf), (0.5, 0.5)),
         ("logaddexp2", (np.inf, np.inf), (0.5, 0.5)),
     ],
@@ -270,6 +267,6 @@ def test_pairs_without_a_direction_have_finite_slopes_in_both_modes(
     reverse = [one.item() for one in rg.grad(z, (x, y))]
     forward = [rg.jvp(z, one, 1.0).item() for one in (x, y)]
     assert reverse == forward == list(wanted)
-    u = 0.0 * x if name == "hypot" else 1.0 * x
+    u = 1.0 * x
     both = getattr(rg, name)(u, 1.0 * u)
     assert rg.grad(both, x).item() == rg.jvp(both, x, 1.0).item()
