@@ -264,6 +264,7 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
 
     def total(x: Any, axis: Any, out: Any, keepdims: bool) -> Callable[[], object]:
         """Return the call that sums `x`, whose result has the dtype of `x` or a wider one."""
+        axis = axis if x.ndim else None  # of a number the first and the last axis are none
         careful = (sum_step(x, axis, out) or slices_step(x, axis, out)) if xp is np else None
         return careful or partial(xp.add.reduce, x, axis, None, out, keepdims)
 
