@@ -98,8 +98,11 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
         return (g - average(g, axis) - y * average(g * y, axis)) / std
 
     def standardize_kept(x: Any, out: Any, axis: Any, eps: float) -> None:
-        own, deviation, scale = scaled(xp.astype(x, out.dtype), axis, eps)
         size = math.prod(x.shape)
+        if not size:  # rows without elements have no deviation but that of eps
+            out[...] = xp.full(out.shape, math.sqrt(eps), dtype=out.dtype)
+            return
+        own, deviation, scale = scaled(xp.astype(x, out.dtype), axis, eps)
         out[:size] = xp.reshape(own / deviation, (-1,))
         out[size:] = xp.reshape(deviation / scale, (-1,))
 

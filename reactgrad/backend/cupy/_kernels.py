@@ -182,6 +182,9 @@ def _register_rows(xp: Any, kind: str) -> None:
         return (g - average(g, axis) - y * average(g * y, axis)) / std
 
     def standardize_kept(x: Any, out: Any, axis: Any, eps: float) -> None:
+        if not x.size:  # rows without elements have no deviation but that of eps
+            out.fill(math.sqrt(eps))
+            return
         wide = np.dtype(np.float32) if out.dtype.char == "e" else out.dtype
         own, deviation, scale = scaled(x.astype(wide, copy=False), axis, eps)
         xp.copyto(out[: x.size], (own / deviation).reshape(-1), "same_kind")
