@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import reactgrad as rg
 
@@ -376,10 +375,17 @@ def files(case: Case) -> None:
 
 
 Law = Callable[[Case], None]
-# In a quick run each case is tried by the laws that find most.
-QUICK: list[Law] = [values_and_specs, follows_changes, unknown_lengths, gradients]
-SLOW: list[Law] = [any_layout, follows_shapes, no_elements, gradients_keep_dtypes, files]
-LAWS: list[Any] = [*QUICK, *[pytest.param(law, marks=pytest.mark.slow) for law in SLOW]]
+LAWS: list[Law] = [
+    values_and_specs,
+    follows_changes,
+    any_layout,
+    unknown_lengths,
+    follows_shapes,
+    no_elements,
+    gradients,
+    gradients_keep_dtypes,
+    files,
+]
 
 
 def of_law(law: Law) -> str:
