@@ -370,7 +370,8 @@ def a_set_and_a_read(x: rg.Var, y: rg.Var, values: Iterable[object]) -> Callable
 def test_a_clean_read_allocates_nothing() -> None:
     y = rg.Graph().input(np.ones(3)) * 2.0
     y.value
-    assert allocated(lambda: y.value) == allocated(lambda: None)
+    # The least of several: a thread that another test has left may allocate meanwhile.
+    assert min(allocated(lambda: y.value) for _ in range(5)) == allocated(lambda: None)
 
 
 def test_a_set_and_a_read_of_one_node_allocate_less_than_a_kilobyte_and_keep_little() -> None:
