@@ -202,7 +202,7 @@ def extremum_from(
         Returns the extremum of two values.
     """
     if initial is None and where is True:
-        return apply(op, (x,), attrs_of(axis, keepdims, x))
+        return apply(op, (x,), attrs_of(axis, keepdims))
     if initial is None:
         raise ShapeError(
             f"{op.name} with where= needs initial=, its value where no element is chosen, as "
@@ -212,7 +212,7 @@ def extremum_from(
     start = in_dtype(node(initial, x), x.dtype)
     if where is not True:
         x = choose(where, x, start)
-    attrs = attrs_of(axis, keepdims, x)
+    attrs = attrs_of(axis, keepdims)
     axes = _axes(op.name, attrs[0], x.ndim)
     if 0 in [x.shape[i] for i in axes]:  # the sum of no elements has the right shape
         return in_dtype(choose(True, start, apply(SUM, (x,), attrs)), x.dtype)
@@ -268,11 +268,11 @@ def sum(
     if unknown:
         raise unknown_keyword("rg.sum", unknown, ("axis", "keepdims", "dtype", "initial", "where"))
     if dtype is None and initial is None and where is True:
-        return apply(SUM, (x,), attrs_of(axis, keepdims, x))
+        return apply(SUM, (x,), attrs_of(axis, keepdims))
     x = in_dtype(node(x, where, initial), dtype)
     if where is not True:
         x = choose(where, x, 0)
-    y = in_dtype(apply(SUM, (x,), attrs_of(axis, keepdims, x)), dtype)
+    y = in_dtype(apply(SUM, (x,), attrs_of(axis, keepdims)), dtype)
     return y if initial is None else y + started(y, initial)
 
 
@@ -325,7 +325,7 @@ def mean(
         x = in_dtype(node(x, where), dtype)
     if where is not True:
         return in_dtype(_mean_where(node(x, where), axis, keepdims, where), dtype)
-    return in_dtype(apply(MEAN, (x,), attrs_of(axis, keepdims, x)), dtype)
+    return in_dtype(apply(MEAN, (x,), attrs_of(axis, keepdims)), dtype)
 
 
 def max(
@@ -377,7 +377,7 @@ def max(
     if unknown:
         raise unknown_keyword("rg.max", unknown, ("axis", "keepdims", "initial", "where"))
     if initial is None and where is True:
-        return apply(MAX, (x,), attrs_of(axis, keepdims, x))
+        return apply(MAX, (x,), attrs_of(axis, keepdims))
     return extremum_from(MAX, maximum, x, axis, keepdims, initial, where)
 
 
@@ -430,7 +430,7 @@ def min(
     if unknown:
         raise unknown_keyword("rg.min", unknown, ("axis", "keepdims", "initial", "where"))
     if initial is None and where is True:
-        return apply(MIN, (x,), attrs_of(axis, keepdims, x))
+        return apply(MIN, (x,), attrs_of(axis, keepdims))
     return extremum_from(MIN, minimum, x, axis, keepdims, initial, where)
 
 
