@@ -359,9 +359,6 @@ LEAST = {
 }
 
 
-@pytest.mark.skip(
-    reason="the naive model does not follow yet that reductions take the axes 0 and -1 of a number, as NumPy does"
-)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
 def test_everything_a_graph_can_do_is_what_a_naive_model_does() -> None:
