@@ -547,7 +547,7 @@ def run_node(scheduler: Reads, slot: int, run: Run) -> None:
 
 
 def distrust_values(scheduler: Reads, slots: Iterable[int]) -> None:
-    """Count the values of interrupted nodes with a cutoff as replaced: they may be others by now.
+    """Count the values of nodes with a cutoff, which were broken off, as replaced: they may be others by now.
 
     No version shows that. The cutoff would compare the next value with a half-written one, and could call
     it unchanged, so that consumers would keep values from before.
@@ -718,6 +718,7 @@ def fail(
     scheduler.errors[slot] = scheduler.raises[slot] = stored
     if issubclass(type(error), FLEETING):
         scheduler.fleeting = True
+        distrust_values(scheduler, (slot,))  # it may come after the value is written
     scheduler.staleness.put(slot, scheduler.unless_doubted(slot, FAILED))
     scheduler.staleness.renew()  # marks do not show which error it is
     run.failed[slot] = stored.error
