@@ -116,3 +116,29 @@ def test_an_act_is_made_or_not_at_many_lines(name: str, error: type[BaseExceptio
 @pytest.mark.parametrize("name", ACTS)
 def test_an_act_is_made_or_not_at_every_depth(name: str) -> None:
     after_little_stack(name, 1)
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_a_cutoff_does_not_compare_with_a_value_written_just_before_an_error(
+    error: type[BaseException],
+) -> None:
+    """The second read computes the same value once more; what consumers saw is still the one before."""
+
+    def model(number: float) -> tuple[rg.Var, rg.Var]:
+        g = rg.Graph()
+        x = g.input(5.0)
+        c = rg.clip(x, -1.0, 3.0)
+        c.cutoff = "equal"
+        y = c * 2.0
+        assert y.value == 6.0
+        x.set(number)
+        return x, y
+
+    _, first = model(0.5)
+    lines = lines_of(lambda: first.value)
+    for at in range(1, lines + 1):
+        _, y = model(0.5)
+        with suppress(error):
+            struck(lambda y=y: y.value, at, error)
+        assert y.value == 1.0, at
+        y.graph.check_invariants()
