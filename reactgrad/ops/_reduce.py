@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.backend import Spec, has_kernel, spec
-from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import ELEMENTWISE, equal, maximum, minimum
@@ -23,14 +23,19 @@ from reactgrad.ops._where import where as choose
 Axis = int | tuple[int, ...] | None
 
 
-def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+def reduced_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """Return the axes of a reduction: of a number the first and the last one are none, as in NumPy."""
     return () if not ndim and axis in (0, -1) else normal_axes(name, axis, ndim)
 
 
+def axis_in_rule(x: Any, axis: Axis) -> Axis:
+    """Return the axis for what a rule builds of the operand, which may have none: see ``reduced_axes``."""
+    return None if known_shape(x) == () else axis
+
+
 def _reduced(name: str, one: Spec, attrs: Attrs) -> tuple[int | None, ...]:
     axis, keepdims = attrs[:2]
-    axes = _axes(name, axis, len(one.shape))
+    axes = reduced_axes(name, axis, len(one.shape))
     if keepdims:
         return tuple(1 if i in axes else n for i, n in enumerate(one.shape))
     return tuple(n for i, n in enumerate(one.shape) if i not in axes)
@@ -50,7 +55,7 @@ def reduction(name: str, dtype_of: Callable[[Any], Any], *, identity: bool) -> A
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         one = specs[0]
         if not identity:
-            axes = _axes(name, attrs[0], len(one.shape))
+            axes = reduced_axes(name, attrs[0], len(one.shape))
             if any(one.shape[i] == 0 for i in axes):
                 raise ShapeError(
                     f"{name} over an axis of length 0 of {one!r} has no value; there is no "
@@ -96,7 +101,7 @@ def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
         ones = spread(g._graph.const(np.ones((), wide)), x)
         g = g / sum(ones, axis, keepdims=keepdims)
     else:
-        count = size_of([x.shape[i] for i in _axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
+        count = size_of([x.shape[i] for i in reduced_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
         g = g / float(count or 1)
     return spread(put_back(in_dtype(g, own), x, axis, keepdims), x)
 
@@ -126,25 +131,9 @@ MIN  = Op("min",  reduction("min",  lambda dtype: dtype,  identity=False), (_ext
 # fmt: on
 
 
-def attrs_of(axis: Any, keepdims: Any, x: Any = None) -> Attrs:
-    """Return the attributes of a reduction.
-
-    Parameters
-    ----------
-    x
-        What is reduced: of a number the first and the last axis are none, as in NumPy.
-    """
-    axis = axis_of(axis)
-    if (axis == 0 or axis == -1) and _is_number(x):
-        axis = None
-    return (axis, keepdims if type(keepdims) is bool else _truth(keepdims))
-
-
-def _is_number(x: Any) -> bool:
-    if isinstance(x, Handle):
-        found = x._graph._host.specs[x._slot]
-        return found is not None and not found.shape
-    return isinstance(x, int | float | complex) or getattr(x, "shape", None) == ()
+def attrs_of(axis: Any, keepdims: Any) -> Attrs:
+    """Return the attributes of a reduction: the axis as written, since a number may become an array."""
+    return (axis_of(axis), keepdims if type(keepdims) is bool else _truth(keepdims))
 
 
 def _truth(keepdims: Any) -> bool:
@@ -213,7 +202,7 @@ def extremum_from(
     if where is not True:
         x = choose(where, x, start)
     attrs = attrs_of(axis, keepdims)
-    axes = _axes(op.name, attrs[0], x.ndim)
+    axes = reduced_axes(op.name, attrs[0], x.ndim)
     if 0 in [x.shape[i] for i in axes]:  # the sum of no elements has the right shape
         return in_dtype(choose(True, start, apply(SUM, (x,), attrs)), x.dtype)
     return larger(apply(op, (x,), attrs), start)

@@ -55,6 +55,7 @@ def register(xp: Any, kind: str) -> None:
     def bind_quantile(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         x, q, *weights = inputs
         name, axis, method, keepdims, weak = attrs
+        axis = axis if x.ndim else None
 
         def run() -> None:
             if not x.size:
@@ -77,7 +78,7 @@ def register(xp: Any, kind: str) -> None:
 
     def rows(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
         """Return a view or copy whose last axis is the row, and the order of the axes in it."""
-        axes = tuple(range(x.ndim)) if axis is None else axis
+        axes = tuple(range(x.ndim)) if axis is None or not x.ndim else axis
         axes = tuple(i % x.ndim for i in (axes if isinstance(axes, tuple) else (axes,)))
         kept = tuple(i for i in range(x.ndim) if i not in axes)
         turned = x.transpose((*kept, *sorted(axes)))

@@ -114,7 +114,7 @@ def register(xp: Any, kind: str) -> None:
             (x,), (axis, keepdims, correction) = inputs, attrs
             dtype = wide(x.dtype if x.dtype.kind in "fc" else out.dtype)
             real = wide(out.dtype)
-            axes = tuple(range(x.ndim)) if axis is None else axis
+            axes = tuple(range(x.ndim)) if axis is None or not x.ndim else axis
             axes = tuple(i % x.ndim for i in (axes if isinstance(axes, tuple) else (axes,)))
             result = out if out.dtype == real else xp.empty(out.shape, real)
             length = x.size // out.size if out.size else 0
@@ -234,7 +234,9 @@ def register(xp: Any, kind: str) -> None:
         return count
 
     def bind_length(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        (x,), axes = inputs, range(inputs[0].ndim) if attrs[0] is None else attrs[0]
+        (x,), axes = inputs, attrs[0]
+        if axes is None or not x.ndim:
+            axes = range(x.ndim)
         return partial(out.fill, math.prod([x.shape[i] for i in axes]))
 
     binders = (

@@ -26,10 +26,11 @@ from reactgrad.ops._reduce import (
     mean,
     min,
     put_back,
+    reduced_axes,
     reduction,
     sum,
 )
-from reactgrad.ops._shapes import normal_axes, size_of
+from reactgrad.ops._shapes import size_of
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._truth import own_dtypes
 
@@ -44,7 +45,7 @@ def real_dtype(dtype: Any) -> Any:
 
 
 def _infer_length(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    normal_axes("length", attrs[0], len(specs[0].shape))
+    reduced_axes("length", attrs[0], len(specs[0].shape))
     return spec((), counting(real_dtype(specs[0].dtype)), specs[0].device)
 
 
@@ -62,7 +63,7 @@ def _count(x: Any, axis: Axis, correction: float) -> Any:
     It is a node where the number is not known yet.
     """
     shape = known_shape(x)
-    axes = None if shape is None else normal_axes("var", axis, len(shape))
+    axes = None if shape is None else reduced_axes("var", axis, len(shape))
     if axes is None or None in [shape[i] for i in axes]:  # type: ignore[index]
         left = length(x, axis) - correction
         return choose(left <= 0.0, math.nan, left)
@@ -197,7 +198,7 @@ def _deviation(
     correction: Any,
 ) -> Any:
     fixed = correction_of(op.name, ddof, correction)
-    axis, keepdims = attrs_of(axis, keepdims, a)
+    axis, keepdims = attrs_of(axis, keepdims)
     if where is True and average is None:
         if dtype is not None:
             a = in_dtype(node(a), dtype)

@@ -14,7 +14,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import times
 from reactgrad.ops._elementwise import exp, isfinite
-from reactgrad.ops._reduce import Axis, attrs_of, put_back, reduction, sum
+from reactgrad.ops._reduce import Axis, attrs_of, axis_in_rule, put_back, reduction, sum
 from reactgrad.ops._shapes import normal_axis, resolve
 from reactgrad.ops._softmax import softmax
 from reactgrad.ops._where import where
@@ -31,11 +31,11 @@ def _float(name: str, dtype: Any) -> Any:
 
 
 def _rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    return times(put_back(g, x, axis, keepdims), softmax(x, axis))
+    return times(put_back(g, x, axis, keepdims), softmax(x, axis_in_rule(x, axis)))
 
 
 def _jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    return sum(times(t, softmax(x, axis)), axis, keepdims=keepdims)
+    return sum(times(t, softmax(x, axis_in_rule(x, axis))), axis, keepdims=keepdims)
 
 
 LOGSUMEXP = Op(
@@ -78,7 +78,7 @@ def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.item()
     1000.6931471805599
     """
-    return apply(LOGSUMEXP, (a,), attrs_of(axis, keepdims, a))
+    return apply(LOGSUMEXP, (a,), attrs_of(axis, keepdims))
 
 
 def _infer_running(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

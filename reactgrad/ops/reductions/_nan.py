@@ -203,7 +203,7 @@ def nanmean(
         return mean(a, axis, keepdims=keepdims, dtype=dtype, where=where)
     if where is not True:
         return mean(a, axis, keepdims=keepdims, where=_numbers(a, where))
-    return in_dtype(_mean(a, *attrs_of(axis, keepdims, a)), a.dtype)
+    return in_dtype(_mean(a, *attrs_of(axis, keepdims)), a.dtype)
 
 
 def _mean(a: Any, axis: Axis, keepdims: bool) -> Any:
@@ -232,7 +232,7 @@ def _deviation(
             a, axis, None, ddof, keepdims=keepdims, where=where, mean=average, correction=correction
         )
     fixed = correction_of(op.name, ddof, correction)
-    axis, keepdims = attrs_of(axis, keepdims, a)
+    axis, keepdims = attrs_of(axis, keepdims)
     if where is True and average is None:
         return in_dtype(apply(op, (a,), (axis, keepdims, fixed)), dtype)
     mask = stretched(_numbers(a, where), a)

@@ -176,7 +176,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     x = node(x)
     if x.dtype.kind not in "fc":
         x = in_dtype(x, float)
-    axis, keepdims = attrs_of(axis, keepdims, x)
+    axis, keepdims = attrs_of(axis, keepdims)
     if axis is None:
         if ord is None:
             return apply(NORM, (x,), (2.0, None, keepdims))

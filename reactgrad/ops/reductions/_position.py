@@ -13,7 +13,7 @@ from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._operand import node
-from reactgrad.ops._reduce import attrs_of
+from reactgrad.ops._reduce import attrs_of, reduced_axes
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.reductions._truth import own_dtypes
 
@@ -25,10 +25,9 @@ _INTP = np.dtype(np.intp)
 def _op(name: str) -> Op:
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         (one,), (axis, keepdims) = specs, attrs
-        if axis is None:
-            reduced = range(len(one.shape))
-        else:
-            reduced = (normal_axis(name, axis, len(one.shape)),)
+        if isinstance(axis, tuple):
+            normal_axis(name, axis, len(one.shape))  # one axis, or all
+        reduced = reduced_axes(name, axis, len(one.shape))
         if 0 in [one.shape[i] for i in reduced]:
             raise ShapeError(
                 f"{name} over an axis of length 0 of {one!r}: there is no element to find."
@@ -43,7 +42,7 @@ def _op(name: str) -> Op:
 
 
 def _apply(op: Op, a: Any, axis: Any, keepdims: bool) -> Any:
-    return apply(op, (node(a),), attrs_of(axis, keepdims, a))
+    return apply(op, (node(a),), attrs_of(axis, keepdims))
 
 
 _ARGMAX, _ARGMIN, _NANARGMAX, _NANARGMIN = map(_op, ("argmax", "argmin", "nanargmax", "nanargmin"))

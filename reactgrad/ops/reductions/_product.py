@@ -12,7 +12,16 @@ from reactgrad.nodes._op import Op
 from reactgrad.ops._chain import times
 from reactgrad.ops._layout import like_shape, reshape
 from reactgrad.ops._operand import in_dtype, node
-from reactgrad.ops._reduce import Axis, attrs_of, put_back, reduction, started, sum, sum_dtype
+from reactgrad.ops._reduce import (
+    Axis,
+    attrs_of,
+    axis_in_rule,
+    put_back,
+    reduction,
+    started,
+    sum,
+    sum_dtype,
+)
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._scan import products, shifted
 
@@ -27,6 +36,7 @@ def _others(x: Any, axis: int) -> Any:
 
 def _slopes(x: Any, axis: Axis) -> Any:
     """Return the derivative of the product by each element: the product of all other ones."""
+    axis = axis_in_rule(x, axis)
     if axis is None:
         return like_shape(_others(reshape(x, -1), 0), x)
     if isinstance(axis, int):
@@ -99,5 +109,5 @@ def prod(
     a = in_dtype(node(a, where, initial), dtype)
     if where is not True:
         a = choose(where, a, 1)
-    y = in_dtype(apply(PROD, (a,), attrs_of(axis, keepdims, a)), dtype)
+    y = in_dtype(apply(PROD, (a,), attrs_of(axis, keepdims)), dtype)
     return y if initial is None else y * started(y, initial)

@@ -16,8 +16,8 @@ from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._chain import times
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._operand import beside, in_dtype, node
-from reactgrad.ops._reduce import Axis, attrs_of, sum
-from reactgrad.ops._shapes import common_device, normal_axes
+from reactgrad.ops._reduce import Axis, attrs_of, reduced_axes, sum
+from reactgrad.ops._shapes import common_device
 from reactgrad.ops.reductions._truth import own_dtypes
 
 add_kernels(_order_statistics.register)
@@ -34,7 +34,7 @@ METHODS = (
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     one, q = specs[0], specs[1]
     name, axis, method, keepdims, _ = attrs
-    axes = normal_axes(name, axis, len(one.shape))
+    axes = reduced_axes(name, axis, len(one.shape))
     if one.dtype.kind == "c" and not name.endswith("median"):
         raise DTypeError(f"{name} of {one!r}: complex numbers have no order.")
     if 0 in [one.shape[i] for i in axes] and name in ("quantile", "percentile"):
@@ -200,7 +200,7 @@ def _quantile(
                 f"{name}: weights= goes with method='inverted_cdf' only, and not with {method!r}."
             )
         operands.append(node(weights, a))
-    axis, keepdims = attrs_of(axis, keepdims, a)
+    axis, keepdims = attrs_of(axis, keepdims)
     return apply(QUANTILE, operands, (name, axis, method, keepdims, weak))
 
 

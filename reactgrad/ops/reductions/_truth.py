@@ -66,7 +66,7 @@ def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True)
     """
     if where is not True:
         a = choose(where, a, True)
-    return apply(ALL, (a,), attrs_of(axis, keepdims, a))
+    return apply(ALL, (a,), attrs_of(axis, keepdims))
 
 
 def any(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Any:
@@ -103,7 +103,7 @@ def any(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True)
     """
     if where is not True:
         a = choose(where, a, False)
-    return apply(ANY, (a,), attrs_of(axis, keepdims, a))
+    return apply(ANY, (a,), attrs_of(axis, keepdims))
 
 
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
@@ -136,4 +136,4 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.value
     array([1, 2])
     """
-    return apply(COUNT, (node(a),), attrs_of(axis, keepdims, a))
+    return apply(COUNT, (node(a),), attrs_of(axis, keepdims))

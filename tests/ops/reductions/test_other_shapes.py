@@ -80,3 +80,51 @@ def test_a_last_axis_stays_the_last_one() -> None:
     x.set(a)
     for y, wanted in zip(nodes, (np.diff(a), np.trapezoid(a), np.cumsum(a, -1)), strict=True):
         np.testing.assert_allclose(y.value, wanted, rtol=1e-13)
+
+
+REDUCTIONS = (
+    *("prod", "std", "var", "ptp", "median", "logsumexp", "sum", "mean", "max", "min"),
+    *("nansum", "nanmean", "nanprod", "nanmax", "nanmin", "nanstd", "nanvar", "nanmedian"),
+)
+COUNTS = ("all", "any", "count_nonzero", "argmax", "argmin", "nanargmax", "nanargmin")
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_an_axis_is_kept_where_a_number_becomes_an_array(name: str, axis: int) -> None:
+    """Of a number the first and the last axis are none, as in NumPy; of the array that follows they are."""
+
+    def build(first: Any) -> tuple[rg.Var, dict[str, rg.Var]]:
+        x = rg.Graph().param(first)
+        y = getattr(rg, name)(x, axis=axis)
+        slope = rg.grad((y * y).sum(), x)
+        return x, {"value": y, "slope": slope, "curve": rg.grad(slope.sum(), x, allow_unused=True)}
+
+    x, nodes = build(2.0)
+    np.testing.assert_allclose(
+        nodes["value"].value, 0.0 if name[-3:] in ("std", "var", "ptp") else 2.0
+    )
+    for a in (FIRST, 2.0, SECOND):
+        x.set(a)
+        for key, wanted in build(a)[1].items():
+            if wanted is not None:
+                np.testing.assert_allclose(nodes[key].value, wanted.value, rtol=1e-13, err_msg=key)
+        y = nodes["value"]
+        if isinstance(a, np.ndarray) and hasattr(np, name):
+            np.testing.assert_allclose(y.value, getattr(np, name)(a, axis=axis), rtol=1e-13)
+            assert rg.jvp(y, [x], [np.ones_like(a)]).shape == y.shape
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_is_found_along_an_axis_follows_a_number_that_becomes_an_array(
+    name: str, axis: int, keepdims: bool
+) -> None:
+    x = rg.Graph().input(2.0)
+    y = getattr(rg, name)(x, axis=axis, keepdims=keepdims)
+    for a in (np.float64(2.0), FIRST, np.float64(0.0), SECOND):
+        x.set(a)
+        wanted = getattr(np, name)(a, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(y.value, wanted)
+        assert np.shape(y.value) == wanted.shape
