@@ -190,7 +190,9 @@ def _reduce(part: _Part) -> Any:
     shape, (axis, keepdims) = known_shape(part.operands[0]), part.attrs
     if shape is None:
         return None
-    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if axis is None or not shape:  # of a number the first axis is none
+        return part.on_first((tuple(range(len(shape))), keepdims))
+    axes = axis if isinstance(axis, tuple) else (axis,)
     return part.on_first((tuple(i % len(shape) for i in axes), keepdims))
 
 

@@ -23,6 +23,7 @@ def chain(device: str, length: int = 8) -> tuple[rg.Graph, Any, Any]:
     return g, x, y
 
 
+@pytest.mark.trusting
 @pytest.mark.parametrize("device", ["fake:0", "fake:1"])
 def test_a_run_of_kernels_becomes_one_launch(counts: Counts, device: str) -> None:
     g, x, y = chain(device)
@@ -43,6 +44,7 @@ def test_a_run_of_kernels_becomes_one_launch(counts: Counts, device: str) -> Non
     assert len(g.last_run.ran) == 16
 
 
+@pytest.mark.trusting
 def test_gradients_and_matrix_products_between_segments(counts: Counts) -> None:
     def model(device: str) -> tuple[rg.Graph, Any, Any]:
         g = rg.Graph(device=device)
@@ -67,6 +69,7 @@ def test_gradients_and_matrix_products_between_segments(counts: Counts) -> None:
     g.check_invariants()
 
 
+@pytest.mark.trusting
 def test_a_number_that_changes_needs_no_new_graph(counts: Counts) -> None:
     g = rg.Graph(device="fake:0")
     x, rate = g.input(X), g.input(0.5)
@@ -79,6 +82,7 @@ def test_a_number_that_changes_needs_no_new_graph(counts: Counts) -> None:
     assert counts.kernels.count("graph") == 1
 
 
+@pytest.mark.trusting
 def test_memory_that_moves_is_captured_again(counts: Counts) -> None:
     g, x, y = chain("fake:0", 4)
     for number in range(4):

@@ -128,3 +128,18 @@ def test_what_is_found_along_an_axis_follows_a_number_that_becomes_an_array(
         wanted = getattr(np, name)(a, axis=axis, keepdims=keepdims)
         np.testing.assert_array_equal(y.value, wanted)
         assert np.shape(y.value) == wanted.shape
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_the_first_axis_of_a_number_is_none_in_jacobians_and_hessians_too(
+    name: str, axis: int
+) -> None:
+    def build(axis: int | None) -> list[Any]:
+        x = rg.Graph().param(2.0)
+        y = getattr(rg, name)(rg.sin(x), axis=axis)
+        z = y * y
+        return [rg.jacobian(rg.stack([z, z * y]), x).value, rg.hessian(z, x).value]
+
+    for found, wanted in zip(build(axis), build(None), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15)
