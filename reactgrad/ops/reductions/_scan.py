@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -11,6 +13,7 @@ from reactgrad.backend.numpy import _scans
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
 from reactgrad.ops._chain import times
+from reactgrad.ops._elementwise import multiply
 from reactgrad.ops._layout import known_shape, reshape
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import sum_dtype
@@ -33,8 +36,12 @@ def along_axis(name: str, dtype_of: Any = lambda dtype: dtype) -> Infer:
 def row(x: Any, axis: Any) -> tuple[Any, int]:
     """Return a node and the axis to go along: of all its elements in a row where `axis` is ``None``."""
     x = node(x)
-    if axis is None or (axis in (0, -1) and known_shape(x) == ()):
+    if axis is None:
         return reshape(x, -1), 0
+    if (
+        axis in (0, -1) and known_shape(x) == ()
+    ):  # with one axis, but none more if it becomes an array
+        return multiply(x, node(np.ones(1, x.dtype), x)), axis
     return x, axis
 
 
@@ -214,7 +221,7 @@ def _one_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
     """Return a node and its axis to go along, which may be left out where there is one only."""
     x = node(x)
     if x.ndim == 0:
-        x = reshape(x, -1)
+        x, axis = row(x, 0 if axis is None else axis)
     if axis is None and x.ndim > 1:
         raise DTypeError(
             f"{name} of a value with {x.ndim} axes: say which one, as axis=0, or take rg.{name[:3]}"

@@ -143,3 +143,25 @@ def test_the_first_axis_of_a_number_is_none_in_jacobians_and_hessians_too(
 
     for found, wanted in zip(build(axis), build(None), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize(
+    "name",
+    ["cumsum", "cumprod", "nancumsum", "nancumprod", "logcumsumexp", "cumulative_sum"],
+)
+def test_a_scan_goes_along_its_axis_where_a_number_becomes_an_array(name: str, axis: int) -> None:
+    def build(first: Any) -> tuple[rg.Var, rg.Var, rg.Var]:
+        x = rg.Graph().param(first)
+        y = getattr(rg, name)(x, axis=axis)
+        return x, y, rg.grad((y * y).sum(), x)
+
+    x, y, slope = build(2.0)
+    for a in (2.0, FIRST, np.float64(-0.5), SECOND):
+        x.set(a)
+        _, wanted, gradient = build(a)
+        np.testing.assert_array_equal(y.value, wanted.value)
+        np.testing.assert_allclose(slope.value, gradient.value, rtol=1e-13)
+        assert y.shape == (np.shape(a) or (1,))
+        if hasattr(np, name):
+            np.testing.assert_allclose(y.value, getattr(np, name)(np.atleast_1d(a), axis=axis))
