@@ -18,10 +18,18 @@ The package onnx (extra ``onnx``) parses files, and computes nothing.
 - The other files hold converters, a family of ops each.
 """
 
+from reactgrad.models import _attention as _attention
+from reactgrad.models import _control_flow as _control_flow
 from reactgrad.models import _elementwise as _elementwise
+from reactgrad.models import _gathering as _gathering
 from reactgrad.models import _layout as _layout
+from reactgrad.models import _norms as _norms
 from reactgrad.models import _products as _products
+from reactgrad.models import _quantised as _quantised
+from reactgrad.models import _recurrent as _recurrent
 from reactgrad.models import _reductions as _reductions
+from reactgrad.models import _resizing as _resizing
+from reactgrad.models import _windows as _windows
 from reactgrad.models._errors import ModelError as ModelError
 from reactgrad.models._errors import OpError as OpError
 from reactgrad.models._errors import UnknownLengthError as UnknownLengthError

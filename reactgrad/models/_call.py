@@ -99,6 +99,14 @@ class Call:
             )
         return np.asarray(value)
 
+    def unknown(self, why: str, needs: tuple[str, ...]) -> UnknownLengthError:
+        """Return the error for a number that the graph hangs on, and that is not known."""
+        return UnknownLengthError(
+            f"{self}: {why}, and the graph hangs on it. Give the values of the inputs that it follows from, "
+            f"{list(needs)}, as constants={{name: array}}, or their shapes as shapes={{name: shape}}.",
+            needs,
+        )
+
     def ints(self, i: int, attribute: str | None = None, default: Any = None) -> Any:
         """Return input `i`, or in its place an attribute, as a tuple of integers."""
         if self.has(i):
