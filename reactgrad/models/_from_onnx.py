@@ -15,6 +15,10 @@ from reactgrad.models._onnx_file import checked_model, sources, subgraphs
 from reactgrad.models._tensors import array_of, dtype_of
 
 Values = dict[str, Any]
+# Ops that arrange and change integers of which a part is known.
+KEEPING = frozenset(
+    {"Gather", "Slice", "Concat", "Squeeze", "Unsqueeze", "Identity", "Cast", "Add", "Sub", "Mul"}
+)
 
 
 def from_onnx(
@@ -79,6 +83,8 @@ class _Build:
         self.model = model
         self.folder = folder
         self.params: dict[str, Any] = {}
+        # Of integers that follow from open lengths: their node, and what is known of them, NaN for the rest.
+        self.partly: dict[int, tuple[Any, np.ndarray[Any, Any]]] = {}
         self.opsets = {
             ("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import
         }
@@ -165,7 +171,9 @@ class _Build:
         try:
             if not known:
                 with self.graph:
-                    return _outputs(CONVERTERS[node.op_type](call))
+                    found = _outputs(CONVERTERS[node.op_type](call))
+                self._note_integers(call, found)
+                return found
             # What follows from constants alone becomes a constant, in a graph that is thrown away.
             with rg.Graph():
                 return [_value(v) for v in _outputs(CONVERTERS[node.op_type](call))]
@@ -179,6 +187,46 @@ class _Build:
             ) from error
         except Exception as error:
             raise ModelError(f"{call}: this node cannot be built: {error}") from error
+
+    def hint(self, value: Any) -> np.ndarray[Any, Any] | None:
+        """Return what is known of integers, with NaN for the rest; ``None`` if nothing is."""
+        if isinstance(value, rg.Var):
+            found = self.partly.get(id(value))
+            return None if found is None else found[1]
+        return (
+            np.asarray(value, float)
+            if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+            else None
+        )
+
+    def note(self, var: Any, known: np.ndarray[Any, Any]) -> None:
+        """Keep what is known of a node of integers."""
+        self.partly[id(var)] = var, known
+
+    def _note_integers(self, call: Call, found: Sequence[Any]) -> None:
+        """Do to what is known of shapes what the node does to them."""
+        if call.op not in KEEPING or not isinstance(found[0], rg.Var):
+            return
+        if not any(isinstance(v, rg.Var) and id(v) in self.partly for v in call.values):
+            return
+        hints = [self.hint(v) for v in call.values]
+        if call.op == "Cast":
+            if hints[0] is not None and call.dtype_attr("to").kind in "iu":
+                self.note(found[0], hints[0])
+            return
+        if any(h is None for h in hints):
+            return
+        # Indices, axes and limits stay integers; all that holds lengths becomes floats.
+        many = call.op in ("Concat", "Add", "Sub", "Mul")
+        values = [
+            h if i == 0 or many else v
+            for i, (h, v) in enumerate(zip(hints, call.values, strict=True))
+        ]
+        if any(isinstance(v, rg.Var) for v in values):
+            return
+        with rg.Graph():
+            known = _value(CONVERTERS[call.op](Call(call.node, values, call.attributes, self, {})))
+        self.note(found[0], known)
 
     def _needs(self, node: Any) -> tuple[str, ...]:
         return tuple(dict.fromkeys(n for s in sources(node) for n in self.inputs_of(s)))
@@ -232,7 +280,10 @@ class _Build:
                     f"shapes={{{value.name!r}: (...)}}, with None for lengths that may differ.",
                     (value.name,),
                 )
-            shape = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+            shape = [
+                d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
+                for d in tensor.shape.dim
+            ]
         return self.graph.input(shape=tuple(shape), dtype=dtype, name=value.name)
 
     def _output(self, found: Any) -> Any:

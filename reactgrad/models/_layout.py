@@ -64,7 +64,11 @@ def _shape(call: Call) -> Any:
     part = slice(call.attr("start", 0), call.attr("end"))
     lengths = call.shape_or_none(0)[part]
     if None in lengths:
-        return lifted(lambda x: np.array(np.shape(x)[part], "i8"), call[0])
+        node = rg.lift(
+            lambda x: np.array(np.shape(x)[part], "i8"), shape=(len(lengths),), dtype="i8"
+        )(call[0])
+        call.build.note(node, np.array([np.nan if n is None else n for n in lengths], float))
+        return node
     return np.array(lengths, "i8")
 
 
@@ -75,9 +79,17 @@ def _size(call: Call) -> Any:
     return np.array(math.prod(call.shape(0)), "i8")
 
 
+def _new_shape(call: Call) -> list[int]:
+    """Return the shape that a Reshape asks for; a single length that stays open is -1."""
+    known = call.build.hint(call[1]) if call.has(1) and isinstance(call[1], rg.Var) else None
+    if known is None or np.isnan(known).sum() != 1 or (known == -1).any():
+        return list(call.ints(1, "shape"))
+    return [-1 if np.isnan(n) else int(n) for n in known]
+
+
 @converts("Reshape")
 def _reshape(call: Call) -> Any:
-    shape = list(call.ints(1, "shape"))
+    shape = _new_shape(call)
     if not call.attr("allowzero", 0):
         shape = [call.shape(0)[i] if n == 0 else n for i, n in enumerate(shape)]
     if -1 in shape and 0 in shape:

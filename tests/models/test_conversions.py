@@ -179,3 +179,25 @@ def test_a_loop_without_end_is_refused():
     proto.graph.node.append(node)
     with pytest.raises(ModelError, match="takes more than 10000 steps"):
         rg.from_onnx(proto)
+
+
+def test_a_shape_with_an_open_length_is_followed_to_the_reshape():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
+        helper.make_node("Concat", ["n1", "six"], ["t"], axis=0),
+        helper.make_node("Reshape", ["x", "t"], ["y"]),
+    ]
+    constants = {"zero": np.array(0), "axes": np.array([0]), "six": np.array([6])}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, ["n", 2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, None)],
+        [numpy_helper.from_array(v, k) for k, v in constants.items()],
+    )
+    m = rg.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
+    for n in (1, 4):
+        assert m(x=np.ones((n, 2, 3)))["y"].value.shape == (n, 6)
+    assert rg.grad(m.outputs["y"].sum(), m.inputs["x"]).value.shape == (4, 2, 3)
