@@ -15,6 +15,11 @@ MAX_STEPS: Final = 10_000
 def _body(call: Call, name: str, given: list[Any]) -> list[Any]:
     """Build one of the graphs of a node; return its outputs."""
     graph = call.attr(name)
+    call.build.steps += 1
+    checked(
+        call.build.steps <= MAX_STEPS,
+        f"{call}: the loops of this model take more than {MAX_STEPS} steps, each of which has nodes of its own.",
+    )
     values = dict(call.outer)
     values.update({v.name: g for v, g in zip(graph.input, given, strict=True)})
     return call.build.run(graph, values)
@@ -45,10 +50,6 @@ def _loop(call: Call) -> Any:
     )
     step = 0
     while going and (most is None or step < most):
-        checked(
-            step < MAX_STEPS,
-            f"{call} takes more than {MAX_STEPS} steps, each of which has nodes of its own.",
-        )
         going_on, *found = _body(call, "body", [np.array(step, "i8"), np.array(True), *carried])
         if not constant(going_on):
             name = body.output[0].name

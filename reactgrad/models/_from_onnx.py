@@ -83,6 +83,7 @@ class _Build:
         self.model = model
         self.folder = folder
         self.params: dict[str, Any] = {}
+        self.steps = 0  # of loops, in all
         # Of integers that follow from open lengths: their node, and what is known of them, NaN for the rest.
         self.partly: dict[int, tuple[Any, np.ndarray[Any, Any]]] = {}
         self.opsets = {

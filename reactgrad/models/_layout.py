@@ -202,6 +202,9 @@ def _pad(call: Call) -> Any:
     if any(c != slice(0, None) for c in cut):  # negative pads take away
         x = x[cut]
     width = [(max(a, 0), max(b, 0)) for a, b in width]
+    affordable(
+        call, [(n or 1) + a + b for n, (a, b) in zip(call.shape_or_none(0), width, strict=True)]
+    )
     mode = call.attr("mode", "constant")
     if mode == "constant":
         value = call[2] if call.has(2) else call.attr("value", 0)

@@ -209,19 +209,38 @@ def _order(waiting: list[set[int]], consumers: dict[int, list[int]]) -> list[int
 
 
 def _refuse_recursion(model: Any) -> None:
-    """Refuse functions that call themselves, which no body could replace."""
-    calls = {(f.domain, f.name): {(n.domain, n.op_type) for n in f.node} for f in model.functions}
-    done: set[tuple[str, str]] = set()
-    while True:
-        free = [k for k, v in calls.items() if k not in done and not (v & calls.keys()) - done]
-        if not free:
-            break
-        done.update(free)
-    if len(done) < len(calls):
-        names = sorted(k[1] for k in calls.keys() - done)
+    """Refuse functions that call themselves, or whose bodies together are absurdly many nodes."""
+    calls = {
+        (f.domain, f.name): [(n.domain, n.op_type) for n in _all_nodes(f.node)]
+        for f in model.functions
+    }
+    sizes: dict[tuple[str, str], int] = {}
+    while len(sizes) < len(calls):
+        ready = [
+            k
+            for k, v in calls.items()
+            if k not in sizes and all(c in sizes for c in v if c in calls)
+        ]
+        if not ready:
+            names = sorted(k[1] for k in calls.keys() - sizes.keys())
+            raise ModelError(
+                f"The functions {names} of this model call themselves: a graph has no end then."
+            )
+        for key in ready:
+            sizes[key] = sum(sizes.get(c, 1) for c in calls[key])
+    total = sum(sizes.get((n.domain, n.op_type), 1) for n in _all_nodes(model.graph.node))
+    if total > MAX_NODES:
         raise ModelError(
-            f"The functions {names} of this model call themselves: a graph has no end then."
+            f"The functions of this model stand for {total} nodes; at most {MAX_NODES} are built. No model needs that."
         )
+
+
+def _all_nodes(nodes: Any) -> Iterator[Any]:
+    """Yield nodes, and those of the graphs inside of them."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from _all_nodes(graph.node)
 
 
 def _has_body(op: tuple[str, str]) -> bool:

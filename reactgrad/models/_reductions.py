@@ -95,7 +95,10 @@ def _softmax(call: Call) -> Any:
     if call.version >= 13:
         return function(x, call.attr("axis", -1))
     # Before version 13 all axes from `axis` on were one.
-    shape, axis = call.shape(0), call.attr("axis", 1)
+    axis = call.attr("axis", 1)
+    if axis in (-1, call.rank(0) - 1):
+        return function(x, -1)
+    shape = call.shape(0)
     flat = rg.reshape(x, (int(np.prod(shape[:axis], dtype=int)), -1))
     return rg.reshape(function(flat, -1), shape)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad.models._call import Call, converts, lifted
+from reactgrad.models._layout import affordable
 
 
 class _Windows:
@@ -16,6 +17,7 @@ class _Windows:
 
     def __init__(self, call: Call, kernel: Any, space: tuple[int, ...]) -> None:
         n = len(space)
+        self.call, self.space = call, space
         self.kernel = tuple(kernel)
         self.strides = tuple(call.attr("strides") or (1,) * n)
         self.dilations = tuple(call.attr("dilations") or (1,) * n)
@@ -49,6 +51,10 @@ class _Windows:
 
     def padded(self, x: Any, value: Any, rank: int, beyond: bool = True) -> Any:
         """Return the input with `value` around it."""
+        affordable(
+            self.call,
+            [n + a + b for n, a, b in zip(self.space, self.before, self.after, strict=True)],
+        )
         width = [(0, 0)] * (rank - len(self.kernel))
         for i in range(len(self.kernel)):
             width.append((self.before[i], self.after[i] + (self.beyond[i] if beyond else 0)))
@@ -81,7 +87,7 @@ def convolution(call: Call, x: Any, weight: Any, bias: Any, shape: tuple[int, ..
     """Return the convolution of operands by the attributes of a node; `shape` is that of the weight."""
     n = call.rank(0) - 2
     known = call.attr("auto_pad", "NOTSET") not in ("SAME_UPPER", "SAME_LOWER")
-    space = tuple(1 << 20 for _ in range(n)) if known else call.shape(0)[2:]
+    space = tuple(1 for _ in range(n)) if known else call.shape(0)[2:]
     w = _Windows(call, shape[2:], space)
     padding = w.before
     if w.before != w.after:
@@ -140,8 +146,20 @@ def _conv_transpose(call: Call) -> Any:
     return y + rg.reshape(call[2], (-1, *[1] * n)) if call.has(2) else y
 
 
+def _open(call: Call) -> bool:
+    """Return whether lengths of space are open, and the windows do not hang on them."""
+    fixed = call.attr("auto_pad", "NOTSET") in ("NOTSET", "VALID") and not call.attr("ceil_mode", 0)
+    return (
+        fixed and None in call.shape_or_none(0) and len(call.node.output) == 1 and call.rank(0) <= 5
+    )
+
+
 @converts("MaxPool")
 def _max_pool(call: Call) -> Any:
+    if _open(call) and call.dtype(0).kind == "f":
+        w = _Windows(call, call.attr("kernel_shape"), (1,) * (call.rank(0) - 2))
+        x = w.padded(call[0], -np.inf, call.rank(0), beyond=False)
+        return _by_rank(call, "max_pool")(x, w.kernel, w.strides, 0, w.dilations)
     space = call.shape(0)[2:]
     w = _Windows(call, call.attr("kernel_shape"), space)
     dtype = call.dtype(0)
@@ -194,6 +212,13 @@ def _places(call: Call, w: _Windows, windows: Any, space: tuple[int, ...]) -> An
 
 @converts("AveragePool")
 def _average_pool(call: Call) -> Any:
+    if (
+        _open(call)
+        and not any(call.attr("pads") or ())
+        and set(call.attr("dilations") or (1,)) == {1}
+    ):
+        strides = call.attr("strides") or [1] * (call.rank(0) - 2)
+        return _by_rank(call, "avg_pool")(call[0], tuple(call.attr("kernel_shape")), tuple(strides))
     space = call.shape(0)[2:]
     w = _Windows(call, call.attr("kernel_shape"), space)
     n = len(space)
@@ -245,7 +270,8 @@ def _max_unpool(call: Call) -> Any:
         (shape[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[i + n] for i in range(n)
     ]
     size = [*shape[:2], *inferred]
-    given = call.ints(2) if call.has(2) else tuple(size)
+    given = affordable(call, call.ints(2) if call.has(2) else size)
+    affordable(call, size)
     flat = (
         rg.zeros(math.prod(size), dtype=call.dtype(0))
         .at[rg.reshape(call[1], (-1,))]
@@ -263,6 +289,7 @@ def _col2im(call: Call) -> Any:
     pads = call.attr("pads") or [0] * (2 * n)
     batch, rows = call.shape(0)[:2]
     channels = rows // math.prod(block)
+    affordable(call, (batch, rows, *image))
     full = [image[i] + pads[i] + pads[i + n] for i in range(n)]
     places = [(full[i] - dilations[i] * (block[i] - 1) - 1) // strides[i] + 1 for i in range(n)]
     x = rg.reshape(call[0], (batch, channels, *block, *places))

@@ -197,3 +197,32 @@ def test_names_that_are_no_inputs_are_refused():
         m(z=1)
     with pytest.raises(ModelError, match=r"'z' is no input of this model"):
         rg.from_onnx(perceptron()[0], constants={"z": 1})
+
+
+def test_functions_that_stand_for_absurdly_many_nodes_are_refused():
+    opset = [helper.make_opsetid("", 18), helper.make_opsetid("f", 1)]
+    functions = [
+        helper.make_function(
+            "f", "f0", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], opset
+        )
+    ]
+    for i in range(40):
+        calls = [
+            helper.make_node(f"f{i}", ["a"], ["c"], domain="f"),
+            helper.make_node(f"f{i}", ["c"], ["b"], domain="f"),
+        ]
+        functions.append(helper.make_function("f", f"f{i + 1}", ["a"], ["b"], calls, opset))
+    nodes = [helper.make_node("f40", ["x"], ["y"], domain="f")]
+    with pytest.raises(ModelError, match=r"stand for \d+ nodes"):
+        rg.from_onnx(model(nodes, [tensor("x", [1])], [tensor("y", [1])], functions=functions))
+    functions[0] = helper.make_function(
+        "f", "f0", ["a"], ["b"], [helper.make_node("f0", ["a"], ["b"], domain="f")], opset
+    )
+    with pytest.raises(ModelError, match="call themselves"):
+        rg.from_onnx(model(nodes, [tensor("x", [1])], [tensor("y", [1])], functions=functions))
+    nodes[0] = helper.make_node("f3", ["x"], ["y"], domain="f")
+    functions[0] = helper.make_function(
+        "f", "f0", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], opset
+    )
+    m = rg.from_onnx(model(nodes, [tensor("x", [1])], [tensor("y", [1])], functions=functions[:4]))
+    assert m(x=[2.0])["y"].value.tolist() == [2.0]
