@@ -29,6 +29,7 @@ from reactgrad.models import _quantised as _quantised
 from reactgrad.models import _recurrent as _recurrent
 from reactgrad.models import _reductions as _reductions
 from reactgrad.models import _resizing as _resizing
+from reactgrad.models import _signals as _signals
 from reactgrad.models import _windows as _windows
 from reactgrad.models._errors import ModelError as ModelError
 from reactgrad.models._errors import OpError as OpError

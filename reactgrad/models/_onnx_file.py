@@ -82,11 +82,12 @@ def checked_model(source: Any) -> tuple[Any, str | None]:
         _refuse_recursion(model)
         model = _inlined(model, [(f.domain, f.name) for f in model.functions], schema=False)
     absent = unconverted(model)
-    if absent:
+    for _ in range(MAX_DEPTH):  # bodies may need ops with bodies
         wanted = [op for op in absent if _has_body(op)]
-        if wanted:
-            model = _inlined(model, wanted, schema=True)
-            absent = unconverted(model)
+        if not wanted:
+            break
+        model = _inlined(model, wanted, schema=True)
+        absent = unconverted(model)
     if absent:
         told = ", ".join(
             f"{f'{domain}.' if domain else ''}{name} ({count}x)"
