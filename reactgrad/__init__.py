@@ -249,7 +249,7 @@ if typing.TYPE_CHECKING:
     from reactgrad.transforms._transforms import vjp as vjp
 
     # Its module uses public names of this package: an import here would be a circle.
-    from_onnx: typing.Callable[..., typing.Any]
+    from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
 
 # Names of the array API standard that are no ops.
 _STANDARD = (

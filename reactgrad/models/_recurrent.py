@@ -61,7 +61,7 @@ def _activations(call: Call, default: list[str], directions: int) -> list[list[F
 
 
 class _Layer:
-    """What the three layers have in common: directions, layout, lengths, first states."""
+    """The directions, layout, lengths and first states of a layer."""
 
     def __init__(self, call: Call, gates: int, default: list[str]) -> None:
         self.call = call
