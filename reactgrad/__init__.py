@@ -22,6 +22,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``graph``        the faces: Graph, Var, leaves, forks
 - ``transforms``   derivatives of Python functions
 - ``random``       draws of random numbers as nodes
+- ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
@@ -247,6 +248,9 @@ if typing.TYPE_CHECKING:
     from reactgrad.transforms._transforms import value_and_grad as value_and_grad
     from reactgrad.transforms._transforms import vjp as vjp
 
+    # Its module uses public names of this package: an import here would be a circle.
+    from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
+
 # Names of the array API standard that are no ops.
 _STANDARD = (
     *(
@@ -298,6 +302,7 @@ _LATER = {
     "extend": "extend",
     "fft": "fft",
     "from_networkx": "graph._files",
+    "from_onnx": "models._from_onnx",
     "Function": "functions._function",
     "GradScaler": "flow._grad_scaler",
     "grad": "transforms._transforms",

@@ -1,0 +1,254 @@
+"""Ops that arrange elements: shapes, slices, joins, and the integers that shapes are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+import reactgrad as rg
+from reactgrad.models._call import Call, checked, converts, lifted
+
+MAX_ELEMENTS: Final = 1 << 28
+
+
+def affordable(call: Call, shape: Any) -> tuple[int, ...]:
+    """Return a shape that a few bytes of a file ask for, unless it is absurdly large or negative."""
+    shape = tuple(int(n) for n in shape)
+    checked(
+        all(n >= 0 for n in shape) and math.prod(shape) <= MAX_ELEMENTS,
+        f"{call} makes an array of shape {shape}: at most {MAX_ELEMENTS} elements are made of a few numbers.",
+    )
+    return shape
+
+
+@converts("Constant")
+def _constant(call: Call) -> Any:
+    for name, dtype in (
+        ("value_float", "f4"),
+        ("value_int", "i8"),
+        ("value_floats", "f4"),
+        ("value_ints", "i8"),
+    ):
+        if name in call.attributes:
+            return np.array(call.attributes[name], dtype)
+    if "value" not in call.attributes:
+        raise call.refuse(f"a constant of {', '.join(call.attributes) or 'nothing'}")
+    return call.attributes["value"]
+
+
+@converts("ConstantOfShape")
+def _constant_of_shape(call: Call) -> Any:
+    value = call.attr("value", np.zeros(1, "f4")).reshape(-1)[0]
+    return np.full(affordable(call, call.ints(0)), value)
+
+
+@converts("Range")
+def _range(call: Call) -> Any:
+    start, limit, delta = (call.static(i).reshape(-1)[0] for i in range(3))
+    checked(delta != 0, f"{call} goes from {start} to {limit} in steps of 0.")
+    count = max(0, math.ceil((float(limit) - float(start)) / float(delta)))
+    affordable(call, (count,))
+    return (start + np.arange(count) * delta).astype(call.dtype(0))
+
+
+@converts("EyeLike")
+def _eye_like(call: Call) -> Any:
+    rows, columns = affordable(call, call.shape(0))
+    return np.eye(rows, columns, call.attr("k", 0), call.dtype_attr("dtype", call.dtype(0)))
+
+
+@converts("Shape")
+def _shape(call: Call) -> Any:
+    part = slice(call.attr("start", 0), call.attr("end"))
+    lengths = call.shape_or_none(0)[part]
+    if None in lengths:
+        node = rg.lift(
+            lambda x: np.array(np.shape(x)[part], "i8"), shape=(len(lengths),), dtype="i8"
+        )(call[0])
+        call.build.note(node, np.array([np.nan if n is None else n for n in lengths], float))
+        return node
+    return np.array(lengths, "i8")
+
+
+@converts("Size")
+def _size(call: Call) -> Any:
+    if None in call.shape_or_none(0):
+        return lifted(lambda x: np.array(np.size(x), "i8"), call[0])
+    return np.array(math.prod(call.shape(0)), "i8")
+
+
+def _new_shape(call: Call) -> list[int]:
+    """Return the shape that a Reshape asks for; a single length that stays open is -1."""
+    known = call.build.hint(call[1]) if call.has(1) and isinstance(call[1], rg.Var) else None
+    if known is None or np.isnan(known).sum() != 1 or (known == -1).any():
+        return list(call.ints(1, "shape"))
+    return [-1 if np.isnan(n) else int(n) for n in known]
+
+
+@converts("Reshape")
+def _reshape(call: Call) -> Any:
+    shape = _new_shape(call)
+    if not call.attr("allowzero", 0):
+        shape = [call.shape(0)[i] if n == 0 else n for i, n in enumerate(shape)]
+    if -1 in shape and 0 in shape:
+        shape[shape.index(-1)] = 0
+    return rg.reshape(call[0], tuple(shape))
+
+
+@converts("Flatten")
+def _flatten(call: Call) -> Any:
+    axis, rank = call.attr("axis", 1), call.rank(0)
+    axis = axis + rank if axis < 0 else axis
+    lengths = call.shape_or_none(0)
+    if axis == 0:
+        return rg.reshape(call[0], (1, -1))
+    if None not in lengths[axis:]:
+        rest = math.prod(lengths[axis:])
+        if rest or None in lengths:
+            return rg.reshape(call[0], (-1, rest))
+    shape = call.shape(0)
+    return rg.reshape(call[0], (math.prod(shape[:axis]), math.prod(shape[axis:])))
+
+
+@converts("Transpose")
+def _transpose(call: Call) -> Any:
+    order = call.attr("perm")
+    return rg.transpose(call[0], None if order is None else tuple(order))
+
+
+@converts("Squeeze")
+def _squeeze(call: Call) -> Any:
+    axes = call.ints(1, "axes")
+    if axes is None:
+        axes = tuple(i for i, n in enumerate(call.shape(0)) if n == 1)
+    return rg.squeeze(call[0], axes)
+
+
+@converts("Unsqueeze")
+def _unsqueeze(call: Call) -> Any:
+    return rg.expand_dims(call[0], call.ints(1, "axes"))
+
+
+@converts("Expand")
+def _expand(call: Call) -> Any:
+    wanted = affordable(call, call.ints(1))
+    shape = call.shape(0)
+    return rg.broadcast_to(call[0], affordable(call, np.broadcast_shapes(shape, wanted)))
+
+
+@converts("Tile")
+def _tile(call: Call) -> Any:
+    counts = call.ints(1)
+    affordable(call, [n * m for n, m in zip(call.shape(0), counts, strict=True)])
+    return rg.tile(call[0], counts)
+
+
+@converts("Concat")
+def _concat(call: Call) -> Any:
+    return rg.concatenate(call.all(), axis=call.attr("axis", 1))
+
+
+@converts("Split")
+def _split(call: Call) -> Any:
+    axis = call.attr("axis", 0)
+    parts = call.ints(1, "split")
+    if parts is None:
+        length, count = call.shape(0)[axis], call.attr("num_outputs", len(call.node.output))
+        each = -(-length // count)
+        parts = [min(each, max(0, length - i * each)) for i in range(count)]
+    return (
+        tuple(rg.split(call[0], list(np.cumsum(parts[:-1])), axis=axis))
+        if len(parts) > 1
+        else call[0]
+    )
+
+
+@converts("Slice")
+def _slice(call: Call) -> Any:
+    starts, ends = call.ints(1, "starts"), call.ints(2, "ends")
+    axes = call.ints(3, "axes", range(len(starts)))
+    steps = call.ints(4, None, (1,) * len(starts))
+    cut: list[Any] = [slice(None)] * call.rank(0)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        length = call.shape_or_none(0)[axis]
+        if length is None:
+            if (
+                step < 0 and end < 0
+            ):  # Python counts from the end, where ONNX means "to the very first"
+                length = call.shape(0)[axis]
+            else:
+                cut[axis] = slice(start, end, step)
+                continue
+        first, last = (start + length if start < 0 else start), (end + length if end < 0 else end)
+        if step > 0:
+            cut[axis] = slice(min(max(first, 0), length), min(max(last, 0), length), step)
+        else:
+            first, last = min(max(first, 0), length - 1), min(max(last, -1), length - 1)
+            cut[axis] = slice(first, None if last < 0 else last, step)
+    return call[0][tuple(cut)]
+
+
+@converts("Pad")
+def _pad(call: Call) -> Any:
+    rank = call.rank(0)
+    pads = call.ints(1, "pads")
+    axes = [a % rank for a in call.ints(3, None, range(rank))]
+    width = [(0, 0)] * rank
+    for i, axis in enumerate(axes):
+        width[axis] = (pads[i], pads[i + len(axes)])
+    x, cut = call[0], tuple(slice(max(-a, 0), -max(-b, 0) or None) for a, b in width)
+    if any(c != slice(0, None) for c in cut):  # negative pads take away
+        x = x[cut]
+    width = [(max(a, 0), max(b, 0)) for a, b in width]
+    affordable(
+        call, [(n or 1) + a + b for n, (a, b) in zip(call.shape_or_none(0), width, strict=True)]
+    )
+    mode = call.attr("mode", "constant")
+    if mode == "constant":
+        value = call[2] if call.has(2) else call.attr("value", 0)
+        if isinstance(value, rg.Var | np.ndarray):
+            value = call.static(2).reshape(-1)[0]
+        return rg.pad(x, width, constant_values=value)
+    if mode not in ("reflect", "edge", "wrap"):
+        raise call.refuse(f"mode {mode!r}")
+    return rg.pad(x, width, mode=mode)
+
+
+@converts("Trilu")
+def _trilu(call: Call) -> Any:
+    return (rg.triu if call.attr("upper", 1) else rg.tril)(call[0], call.number(1, 0))
+
+
+@converts("DepthToSpace")
+def _depth_to_space(call: Call) -> Any:
+    n, c, h, w = call.shape(0)
+    b = call.attr("blocksize")
+    if call.attr("mode", "DCR") == "DCR":
+        x, order = rg.reshape(call[0], (n, b, b, c // (b * b), h, w)), (0, 3, 4, 1, 5, 2)
+    else:
+        x, order = rg.reshape(call[0], (n, c // (b * b), b, b, h, w)), (0, 1, 4, 2, 5, 3)
+    return rg.reshape(rg.transpose(x, order), (n, c // (b * b), h * b, w * b))
+
+
+@converts("SpaceToDepth")
+def _space_to_depth(call: Call) -> Any:
+    n, c, h, w = call.shape(0)
+    b = call.attr("blocksize")
+    order = (0, 3, 5, 1, 2, 4) if call.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    x = rg.transpose(rg.reshape(call[0], (n, c, h // b, b, w // b, b)), order)
+    return rg.reshape(x, (n, c * b * b, h // b, w // b))
+
+
+@converts("ReverseSequence")
+def _reverse_sequence(call: Call) -> Any:
+    time, batch = call.attr("time_axis", 0), call.attr("batch_axis", 1)
+    shape = call.shape(0)
+    lengths = call.static(1).reshape(-1, 1)
+    places = np.arange(shape[time])[None, :]
+    index = np.where(places < lengths, lengths - 1 - places, places)  # one row a sample
+    index = index if batch == 0 else index.T
+    full = [1] * len(shape)
+    full[time], full[batch] = shape[time], shape[batch]
+    return rg.take_along_axis(call[0], np.broadcast_to(index.reshape(full), shape), time)
