@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 import reactgrad as rg
 from reactgrad.models import ModelError, UnknownLengthError
+
+# What these expect was rounded to float16 after each step, so that it is up to two units of the last place
+# from the result in float64, and so is ours, elsewhere; all other cases are held to their own tolerance.
+ROUNDED: Final = {"test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expanded"}
 
 
 def cases() -> list[Any]:
@@ -34,7 +38,8 @@ def verdict(case: Any) -> tuple[str, str]:
         for name, a, b in zip(
             [v.name for v in case.model.graph.output], found, expected, strict=True
         ):
-            why = difference(a, _array(b), case.rtol, case.atol)
+            rtol = 2.0**-9 if case.name in ROUNDED else case.rtol
+            why = difference(a, _array(b), rtol, case.atol)
             if why:
                 return "wrong", f"{name}: {why}"
     return "right", ""
@@ -89,10 +94,6 @@ def difference(found: Any, expected: Any, rtol: float, atol: float) -> str:
     a, b = np.asarray(found), np.asarray(expected)
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
-    if (
-        a.dtype == np.float16
-    ):  # what is expected was rounded after each step: two units of the last place
-        rtol = max(rtol, 2.0**-9)
     if np.allclose(a, b, rtol, atol, equal_nan=True):
         return ""
     return f"{a.reshape(-1)[:6]} instead of {b.reshape(-1)[:6]}"
