@@ -10,6 +10,7 @@ from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.ops._clip import clip
 from reactgrad.ops._complex import conj, imag, real
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import maximum, sqrt
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import expand_dims, reshape, transpose
@@ -108,6 +109,7 @@ def _beside_axes(a: Any, axis: Axis, weights: Any) -> Any:
     return stretched(expand_dims(weights, new) if new else weights, a)
 
 
+@deferred
 def cov(
     m: Any,
     y: Any = None,
@@ -218,6 +220,7 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
     return found
 
 
+@deferred
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """Return the correlation coefficients of variables.
 

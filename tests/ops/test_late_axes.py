@@ -1,0 +1,279 @@
+"""Building computes nothing, also on operands whose number of axes only a value shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+from reactgrad.nodes._op import OPS
+from reactgrad.ops import _families
+
+ROW = np.array([0.5, -1.5, 2.0, 3.0, 0.25])
+OTHER_ROW = np.array([2.0, 1.0, -0.5, 4.0, 1.5, 0.75, -2.0])
+SQUARE = np.array([[0.5, -1.5, 2.0], [3.0, 0.25, -4.0], [1.0, 6.0, -2.5]])
+OTHER = np.array([[1.5, 2.5, -3.0, 0.5], [0.75, -0.25, 1.0, 4.0]])
+HOLES = np.array([[0.5, np.nan, 2.0], [3.0, 0.25, np.nan]])
+
+# A name, the call of a function of rg, the same in NumPy (None: the same call of an array), values.
+Case = tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None, Sequence[np.ndarray]]
+
+
+def numpys(
+    name: str, *args: Any, values: Sequence[np.ndarray] = (SQUARE, OTHER), **kw: Any
+) -> Case:
+    """Return the case of a function that NumPy has, too."""
+    return (
+        name,
+        lambda x: getattr(rg, name)(x, *args, **kw),
+        lambda x: getattr(np, name)(x, *args, **kw),
+        values,
+    )
+
+
+def of(
+    text: str, ours: Callable[[Any], Any], theirs: Any = None, values: Any = (SQUARE, OTHER)
+) -> Case:
+    return (text, ours, theirs, values)
+
+
+_ROWS = (ROW, OTHER_ROW)
+_HOLES = (HOLES, ROW)
+
+REDUCTIONS: list[Case] = [
+    numpys("corrcoef"),
+    numpys("cov", ddof=0),
+    numpys("cov", rowvar=False),
+    numpys("cumulative_sum", values=_ROWS),
+    numpys("cumulative_sum", axis=-1, include_initial=True),
+    numpys("cumulative_prod", axis=0, values=(SQUARE, ROW)),
+    numpys("diff", values=(SQUARE, ROW)),
+    numpys("diff", axis=0, prepend=0.5, values=(ROW, SQUARE)),
+    numpys("diff", 2, append=np.ones((3, 2)), values=(SQUARE, np.ones((3, 4)))),
+    numpys("ediff1d", values=(SQUARE, ROW)),
+    numpys("gradient", axis=0, values=(ROW, SQUARE)),
+    numpys("gradient", 0.5, axis=(0, 1)),
+    numpys("nansum", axis=0, values=_HOLES),
+    numpys("nanprod", axis=-1, values=_HOLES),
+    numpys("nancumsum", values=_HOLES),
+    numpys("nancumprod", axis=0, values=_HOLES),
+    numpys("nanmean", axis=0, values=_HOLES),
+    numpys("nanvar", axis=-1, values=_HOLES),
+    numpys("nanstd", keepdims=True, values=_HOLES),
+    numpys("nanmedian", values=_HOLES),
+    numpys("nanquantile", 0.3, axis=0, values=_HOLES),
+    numpys("nanpercentile", [10, 60], values=_HOLES),
+    numpys("nanmax", axis=0, values=_HOLES),
+    numpys("nanargmax", axis=0, values=_HOLES),
+    of("norm", lambda x: rg.norm(x, axis=0), lambda x: np.linalg.norm(x, axis=0), (SQUARE, ROW)),
+    of("norm()", rg.norm, np.linalg.norm, (SQUARE, ROW)),
+    of("linalg.norm", lambda x: rg.linalg.norm(x, "fro"), lambda x: np.linalg.norm(x, "fro")),
+    numpys("trapezoid", values=(SQUARE, ROW)),
+    numpys("trapezoid", dx=0.5, axis=0, values=(SQUARE, ROW)),
+    *[
+        numpys(name, axis=0, values=(SQUARE, ROW))
+        for name in (
+            *("prod", "var", "std", "ptp", "median", "cumsum", "cumprod"),
+            *("all", "any", "argmax", "count_nonzero", "average"),
+        )
+    ],
+    numpys("quantile", 0.4),
+    numpys("histogram", 3, (-2.0, 2.0)),
+    numpys("unwrap", values=(SQUARE, ROW)),
+    of("logsumexp", lambda x: rg.logsumexp(x, 0), lambda x: np.log(np.exp(x).sum(0))),
+]
+
+FAMILIES = {"reductions": REDUCTIONS}
+CASES = [
+    pytest.param(ours, theirs, values, id=f"{text.split('(')[0]}-{family}-{i}")
+    for family, cases in FAMILIES.items()
+    for i, (text, ours, theirs, values) in enumerate(cases)
+]
+
+
+def unset(value: np.ndarray) -> tuple[Any, Callable[[np.ndarray], None]]:
+    x = rg.Graph().input()
+    return x, x.set
+
+
+def lifted(value: np.ndarray) -> tuple[Any, Callable[[np.ndarray], None]]:
+    x = rg.Graph().input(value)
+    return rg.lift(lambda a: a * 1.0)(x), x.set
+
+
+OPERANDS = {"unset": unset, "lifted": lifted}
+
+
+def parts(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+
+def expected(ours: Any, theirs: Any, value: np.ndarray) -> tuple[Any, ...]:
+    if theirs is not None:
+        return parts(theirs(value))
+    x = rg.Graph().input(value)
+    return tuple(one.value for one in parts(ours(x)))
+
+
+def test_every_function_that_waits_for_axes_is_in_the_table() -> None:
+    _families.op_named("")  # all families are loaded
+    waiting = {name.removeprefix("deferred_") for name in OPS if name.startswith("deferred_")}
+    met = {text.split("(")[0].split()[0] for cases in FAMILIES.values() for text, *_ in cases}
+    assert sorted(waiting - met - {"histogramdd"}) == []
+
+
+@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize(("ours", "theirs", "values"), CASES)
+def test_building_computes_nothing(ours: Any, theirs: Any, values: Any, operand: str) -> None:
+    x, give = OPERANDS[operand](values[0])
+    found = parts(ours(x))
+    assert not x.graph.last_run.ran
+    assert [one.value_version for one in (x, *found)] == [0] * (1 + len(found))
+    for value in (*values, values[0]):
+        give(value)
+        wanted = expected(ours, theirs, value)
+        assert len(found) == len(wanted)
+        for one, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one.value, want, rtol=1e-12, atol=1e-12)
+            assert np.shape(one.value) == np.shape(want)
+            assert one.value.dtype == np.asarray(want).dtype
+
+
+def test_elements_where_a_mask_holds() -> None:
+    g = rg.Graph()
+    x = g.param(SQUARE)
+    v = x[x > 0]
+    y = rg.trapezoid(v) + rg.nanmean(rg.diff(v))
+    assert not g.last_run.ran
+    for value in (SQUARE, OTHER):
+        x.set(value)
+        chosen = value[value > 0]
+        assert y.value == pytest.approx(np.trapezoid(chosen) + np.diff(chosen).mean(), rel=1e-14)
+
+
+POSITIVE = abs(SQUARE) + 0.5
+OTHER_POSITIVE = abs(OTHER) + 0.5
+
+# Functions of one node whose derivatives are compared with those of the same function of a known shape.
+SMOOTH: dict[str, Callable[[Any], Any]] = {
+    "cov": rg.cov,
+    "cumulative_prod": lambda x: rg.cumulative_prod(x, axis=0),
+    "diff": lambda x: rg.diff(x, axis=0, prepend=1.0),
+    "gradient": lambda x: rg.gradient(x, axis=-1),
+    "nanvar": lambda x: rg.nanvar(x, axis=-1),
+    "norm": lambda x: rg.norm(x, axis=0),
+    "trapezoid": lambda x: rg.trapezoid(x, x),
+    "nested": lambda x: rg.nanmean(rg.diff(rg.trapezoid(x * x, axis=0))),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives_are_those_of_a_known_shape(name: str) -> None:
+    function = SMOOTH[name]
+
+    def loss(x: Any) -> Any:
+        y = function(x)
+        return rg.sum(y * y * y)
+
+    g = rg.Graph()
+    x = g.param(POSITIVE)
+    late = loss(
+        rg.lift(lambda a: a * 1.0, vjp=lambda g, ans, a: (g,), jvp=lambda ts, ans, a: ts[0])(x)
+    )
+    slope = rg.grad(late, x)
+    direction = g.input(POSITIVE * 0.5)
+    moved, twice = rg.jvp(late, x, direction), rg.grad(rg.sum(slope * direction), x)
+    forward = rg.jvp(rg.sum(slope * direction), x, direction)
+    for value in (POSITIVE, OTHER_POSITIVE, POSITIVE):
+        g.set({x: value, direction: value * 0.5})
+        h = rg.Graph()
+        known, along = h.param(value), h.const(value * 0.5)
+        straight = loss(known)
+        first = rg.grad(straight, known)
+        product = rg.sum(first * along)
+        wanted = (
+            (late, straight),
+            (slope, first),
+            (moved, rg.jvp(straight, known, along)),
+            (twice, rg.grad(product, known)),
+            (forward, rg.jvp(product, known, along)),
+        )
+        for one, want in wanted:
+            np.testing.assert_allclose(one.value, want.value, rtol=1e-10, atol=1e-10)
+
+
+def test_only_the_stale_deferred_node_runs() -> None:
+    g = rg.Graph()
+    x, z = g.input(SQUARE), g.input(ROW)
+    y, w = rg.diff(rg.lift(lambda a: a + 0.0)(x)), rg.diff(rg.lift(lambda a: a + 0.0)(z))
+    g.forward(y, w)
+    z.set(OTHER_ROW)
+    run = g.forward(y, w)
+    assert y not in run.ran
+    assert w in run.ran
+    count = len(g)
+    for value in (OTHER, SQUARE, OTHER):
+        x.set(value)
+        np.testing.assert_array_equal(y.value, np.diff(value))
+    assert len(g) == count
+
+
+def test_a_number_stays_weak() -> None:
+    g = rg.Graph()
+    y = rg.lift(lambda a: a * a.dtype.type(1))(g.input(ROW.astype("f4")))
+    assert rg.trapezoid(y, dx=g.input(0.5)).value.dtype == np.float32
+
+
+def test_what_is_open_around_the_read_changes_nothing() -> None:
+    g = rg.Graph()
+    x = g.param(ROW)
+    slope = rg.grad(rg.sum(rg.diff(x[x > 0]) ** 2), x)
+    with rg.no_grad(), rg.Graph(), rg.autocast("bfloat16"):
+        found = slope.value
+    chosen = ROW[ROW > 0]
+    want = np.zeros(5)
+    want[ROW > 0] = 2 * (np.diff(chosen, prepend=chosen[0]) - np.diff(chosen, append=chosen[-1]))
+    np.testing.assert_allclose(found, want, rtol=1e-14)
+
+
+def test_errors_of_the_function_come_when_it_runs() -> None:
+    x = rg.Graph().input(name="x")
+    y = rg.trapezoid(x, axis=1)
+    x.set(ROW)
+    with pytest.raises(rg.AxisError, match="trapezoid: axis 1 does not exist"):
+        _ = y.value
+    x.set(SQUARE)
+    np.testing.assert_allclose(y.value, np.trapezoid(SQUARE, axis=1), rtol=1e-14)
+
+
+def test_a_number_of_results_that_only_the_value_shows_is_refused() -> None:
+    x = rg.Graph().input()
+    with pytest.raises(rg.ShapeError, match=r"Name the axes: rg\.gradient\(f, axis=0\)"):
+        rg.gradient(x)
+    with pytest.raises(rg.ShapeError, match=r"rg\.histogramdd\(points, bins=\(10, 10\)\)"):
+        rg.histogramdd(x)
+    assert not x.graph.last_run.ran
+
+
+def test_histogramdd_of_late_points() -> None:
+    x = rg.Graph().input()
+    counts, edges = rg.histogramdd(x, (2, 3))
+    x.set(SQUARE[:, :2])
+    want, sides = np.histogramdd(SQUARE[:, :2], (2, 3))
+    np.testing.assert_array_equal(counts.value, want)
+    for one, side in zip(edges, sides, strict=True):
+        np.testing.assert_allclose(one.value, side, rtol=1e-14)
+
+
+def test_a_file_keeps_a_deferred_node(tmp_path: Any) -> None:
+    g = rg.Graph()
+    x = g.input(ROW, name="x")
+    y = rg.diff(x[x > 0], prepend=np.array([1.0]))
+    y.name = "y"
+    g.save(tmp_path / "late.rg")
+    h = rg.load(tmp_path / "late.rg")
+    h["x"].set(OTHER_ROW)
+    np.testing.assert_allclose(h["y"].value, np.diff(OTHER_ROW[OTHER_ROW > 0], prepend=1.0))
