@@ -9,6 +9,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nodes._handle import Handle, apply
+from reactgrad.ops._deferred import deferred_each, needs_axes
 from reactgrad.ops._index import getitem
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
@@ -119,6 +120,11 @@ def _with_axes(name: str, ary: Any, count: int) -> Any:
     return ary
 
 
+def _elements(x: Any, /, *, axis: int = 0) -> Any:
+    raise needs_axes("unstack", f"Take an element where it is used, rg.take(x, i, axis={axis}).")
+
+
+@deferred_each(_elements)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Return all elements of `x` along an axis: `unbind` by the name of the array API standard.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from reactgrad import ops
 from reactgrad._errors import ShapeError
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply, negative, sigmoid
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
@@ -13,6 +14,7 @@ from reactgrad.ops._softmax import softmax
 from reactgrad.ops._split import split
 
 
+@deferred
 def glu(input: Any, axis: int = -1) -> Any:
     """Return the first half of an axis times the sigmoid of the second (Dauphin and others, 2017).
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply
 from reactgrad.ops._layout import reshape, swap_last
 from reactgrad.ops._matmul import matmul
@@ -40,6 +41,7 @@ def _summed(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> An
     return contract(a, b, first, second, kept, stretches=False)
 
 
+@deferred
 def dot(a: Any, b: Any) -> Any:
     """Return the product of vectors and matrices, as ``np.dot`` defines it for any number of axes.
 
@@ -77,6 +79,7 @@ def dot(a: Any, b: Any) -> Any:
     return _summed(a, b, (a.ndim - 1,), (max(b.ndim - 2, 0),))
 
 
+@deferred
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sum of products over the last axes.
 
@@ -109,6 +112,7 @@ def inner(a: Any, b: Any, /) -> Any:
     return _summed(a, b, (a.ndim - 1,), (b.ndim - 1,))
 
 
+@deferred
 def outer(a: Any, b: Any) -> Any:
     """Return all products of an element of `a` and one of `b`.
 
@@ -139,6 +143,7 @@ def _flat(x: Any) -> Any:
     return x if x.ndim == 1 else reshape(x, -1)
 
 
+@deferred
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return the sum of products over pairs of axes.
 
@@ -363,6 +368,7 @@ def _check_axes(name: str, *needs: tuple[Any, int]) -> None:
             )
 
 
+@deferred
 def matrix_transpose(x: Any, /) -> Any:
     """Return each matrix with rows and columns exchanged.
 

@@ -13,6 +13,7 @@ from reactgrad.backend.numpy import _comparisons
 from reactgrad.nodes._handle import apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._complex import imag
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import equal, not_equal
 from reactgrad.ops._layout import alias
 from reactgrad.ops._shapes import broadcast, common_device, operand_types, resolve
@@ -335,6 +336,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
+@deferred
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """Return real numbers as they are, and refuse complex ones.
 
