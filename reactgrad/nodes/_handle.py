@@ -26,6 +26,7 @@ class Handle:
     _slot: int
 
     # Ports: methods of the face that lower floors call.
+    detach: Callable[[], Any]  # the same node as an operand that no gradient passes
     _literal: Callable[[], Any]  # the Python number that a constant holds
     _programs_dict: Callable[[], dict[Any, Any]]  # the gradients that live with this handle
     _unknown_length: Callable[[], Exception]  # the error for a length not known yet

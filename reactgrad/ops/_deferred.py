@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +33,7 @@ Place = tuple[int, ...]
 
 # What stands in a layout: an operand in its place, then the forms of containers.
 _OPERAND, _TUPLE, _LIST, _DICT, _FIXED = "operand", "tuple", "list", "dict", "fixed"
+_SLICE, _ARRAY = "slice", "array"
 
 
 def _late(x: Any) -> bool:
@@ -54,7 +56,16 @@ def is_late(arguments: Any) -> bool:
 
 
 def _layout(value: Any, operands: list[Any]) -> tuple[Any, ...]:
-    """Return the nest of an argument without its nodes and arrays, which are added to `operands`."""
+    """Return the nest of an argument without its nodes and arrays, which are added to `operands`.
+
+    Arrays of integers and booleans stay: they may be places, which must be known when the function builds.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biu":
+        return (_ARRAY, value.dtype.str, value.shape, tuple(value.ravel().tolist()))
+    if isinstance(value, type | np.dtype):  # as a name, so that files take it
+        return (_FIXED, np.dtype(value).str)
+    if isinstance(value, slice):
+        return (_SLICE, value.start, value.stop, value.step)
     if isinstance(value, Handle | np.ndarray) or hasattr(value, "__array_namespace__"):
         operands.append(value)
         return (_OPERAND,)
@@ -64,9 +75,7 @@ def _layout(value: Any, operands: list[Any]) -> tuple[Any, ...]:
     if isinstance(value, dict):
         parts = [(key, _layout(one, operands)) for key, one in value.items()]
         return (_DICT, *parts)
-    if isinstance(value, type | np.dtype):  # as a name, so that files take it
-        value = np.dtype(value).str
-    elif isinstance(value, np.generic):
+    if isinstance(value, np.generic):
         value = value.item()
     return (_FIXED, value)
 
@@ -78,6 +87,11 @@ def _filled(layout: tuple[Any, ...], operands: Any) -> Any:
         return next(operands)
     if form == _FIXED:
         return parts[0]
+    if form == _SLICE:
+        return slice(*parts)
+    if form == _ARRAY:
+        dtype, shape, numbers = parts
+        return np.array(numbers, dtype).reshape(shape)
     if form == _DICT:
         return {key: _filled(one, operands) for key, one in parts}
     found = [_filled(one, operands) for one in parts]
@@ -94,13 +108,18 @@ def _by_value(specs: tuple[Spec, ...], attrs: Attrs) -> None:
 class Deferred:
     """A function with the op of its deferred calls.
 
-    The attributes of a node are the layout of the arguments, which of several results it is, and how it is
-    derived: ``("vjp", i)`` or ``("jvp", i)`` for each derivative, the first one
+    The attributes of a node are the layout of the arguments, which of several results it is, the operands that
+    no gradient passes, and how it is derived: ``("vjp", i)`` or ``("jvp", i)`` for each derivative, the first one
     first. The operands of a derivative are a gradient or a tangent and those of what it derives.
+
+    Attributes
+    ----------
+    without
+        The names of arguments that no gradient passes, as indices.
     """
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    def __init__(self, function: Function, without: Sequence[str] = ()) -> None:
+        self.function, self.without = function, without
         name = f"deferred_{function.__name__}"
 
         def variadic(ans: Any, operands: Sequence[Any], attrs: Attrs) -> RuleOfAll:
@@ -115,8 +134,10 @@ class Deferred:
         register_anywhere(name, self._bind)
 
     def _derived(self, mode: str, i: int, g: Any, operands: Sequence[Any], attrs: Attrs) -> Any:
-        layout, place, derived = attrs
-        return apply(self.op, (g, *operands), (layout, place, (*derived, (mode, i))))
+        layout, place, closed, derived = attrs
+        behind = tuple([at + 1 for at in closed])
+        attrs = (layout, place, behind, (*derived, (mode, i)))
+        return apply(self.op, _detached((g, *operands), behind), attrs)
 
     def _bind(self, inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], Any]:
         # In a context of its own: what is open around a read must not change what is built.
@@ -134,29 +155,39 @@ class Deferred:
         """Return the node that will call the function with these arguments."""
         operands: list[Any] = []
         layout = _layout((tuple(args), kwargs), operands)
-        return apply(self.op, operands, (layout, place, ()))
+        closed: tuple[int, ...] = ()
+        if self.without:
+            named = signature(self.function).bind(*args, **kwargs).arguments
+            apart = {id(one) for word in self.without for one in elements(named.get(word))}
+            closed = tuple([i for i, one in enumerate(operands) if id(one) in apart])
+        return apply(self.op, _detached(operands, closed), (layout, place, closed, ()))
 
     def nodes(self, args: Sequence[Any], kwargs: Any, results: Any, place: Place) -> Any:
         """Return a nest of such nodes, one for each result."""
         if results is None:
             return self.node(args, kwargs, place)
-        return tuple([self.nodes(args, kwargs, one, (*place, i)) for i, one in enumerate(results)])
+        many = [self.nodes(args, kwargs, one, (*place, i)) for i, one in enumerate(results)]
+        return many if isinstance(results, list) else tuple(many)
+
+
+def _detached(operands: Sequence[Any], closed: Sequence[int]) -> list[Any]:
+    """Return operands, some of them detached."""
+    return [
+        one.detach() if i in closed and isinstance(one, Handle) else one
+        for i, one in enumerate(operands)
+    ]
 
 
 def deferred(function: _F) -> _F:
     """Make a function build one node where the number of axes of an argument is not known."""
-    one = Deferred(function)
-
-    @functools.wraps(function)
-    def build(*args: Any, **kwargs: Any) -> Any:
-        if is_late(args) or (kwargs and is_late(kwargs.values())):
-            return one.node(args, kwargs, ())
-        return function(*args, **kwargs)
-
-    return build  # type: ignore[return-value]
+    return deferred_each(_one)(function)
 
 
-def deferred_each(results: Results) -> Callable[[_F], _F]:
+def _one(*args: Any, **kwargs: Any) -> None:
+    """Return the nest of a function with one result."""
+
+
+def deferred_each(results: Results = _one, without: Sequence[str] = ()) -> Callable[[_F], _F]:
     """Do the same for a function that returns a tuple: one node for each result.
 
     Parameters
@@ -164,10 +195,12 @@ def deferred_each(results: Results) -> Callable[[_F], _F]:
     results
         Returns the nest of results from the arguments of the call, with ``None`` for each result. It raises
         where only the axes show how many there are; see ``needs_axes``.
+    without
+        The names of arguments that no gradient passes, as indices.
     """
 
     def define(function: _F) -> _F:
-        one = Deferred(function)
+        one = Deferred(function, without)
 
         @functools.wraps(function)
         def build(*args: Any, **kwargs: Any) -> Any:
@@ -184,5 +217,5 @@ def needs_axes(name: str, instead: str) -> ShapeError:
     """Return the error for a call whose number of results only a value shows."""
     return ShapeError(
         f"{name}: how many results there are depends on the shape of the value, which shows only when it is "
-        f"computed. {instead}"
+        f"computed. {instead} Results of functions have a known shape if it is declared, rg.lift(fn, shape=...)."
     )

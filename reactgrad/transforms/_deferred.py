@@ -18,7 +18,7 @@ Build = Callable[..., Any]
 
 def call(function: Deferred, inputs: Sequence[Any], attrs: Attrs) -> Any:
     """Return the value of a deferred call, or of a derivative of one."""
-    layout, place, derived = attrs
+    layout, place, _, derived = attrs
     what = function.function.__name__
     build: Build = lambda *operands: function.call(layout, place, operands)  # noqa: E731
     for mode, i in derived:
@@ -28,7 +28,12 @@ def call(function: Deferred, inputs: Sequence[Any], attrs: Attrs) -> Any:
         found = build(*operands)
         return found if isinstance(found, Handle) else operands[0]._graph.const(found)
 
-    with traced(function.function, attrs, on_vars, Arguments(what, inputs, {})) as result:
+    owner, key = function.function, attrs
+    try:
+        hash(attrs)
+    except TypeError:  # attributes that hold arrays have no hash: nothing is kept for the next call
+        owner, key = on_vars, None
+    with traced(owner, key, on_vars, Arguments(what, inputs, {})) as result:
         return values(result)
 
 

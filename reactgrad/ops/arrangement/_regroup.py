@@ -9,7 +9,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.backend._parts import regrouped
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
-from reactgrad.ops._deferred import deferred_each
+from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._layout import alias, expand_dims, like_shape, reshape, shape_attr, share_memory
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis, size_of
@@ -70,6 +70,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     return reshape(node(a), -1, order=order)
 
 
+@deferred
 def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C") -> Any:
     """Return `x` with neighbouring axes taken together to one.
 
@@ -121,6 +122,7 @@ def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C
     return apply(REGROUP, (x,), (first, last - first + 1, (-1,)))
 
 
+@deferred
 def unflatten(x: Any, axis: int, sizes: int | tuple[int, ...]) -> Any:
     """Return `x` with one axis taken apart into several.
 

@@ -18,7 +18,7 @@ from reactgrad.backend.numpy import _root_mean_square
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over, times
-from reactgrad.ops._deferred import deferred
+from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._elementwise import sqrt
 from reactgrad.ops._layer_norm import layer_norm
 from reactgrad.ops._operand import in_dtype
@@ -173,6 +173,7 @@ def group_norm(
     return _scaled(ops.flatten(y, 1, 2), weight, bias)
 
 
+@deferred_each(lambda input: (None, None))
 def batch_moments(input: Any) -> tuple[Any, Any]:
     """Return mean and variance of each channel over the batch, the variance with n - 1 in place of n.
 

@@ -48,6 +48,7 @@ def glu(input: Any, axis: int = -1) -> Any:
     return multiply(first, sigmoid(second))
 
 
+@deferred
 def softmin(input: Any, axis: int = -1) -> Any:
     """Return ``softmax(-input)``: large where the input is small.
 
@@ -62,6 +63,7 @@ def softmin(input: Any, axis: int = -1) -> Any:
     return softmax(negative(input), axis)
 
 
+@deferred
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """Return ``input1 @ weight[k] @ input2 + bias[k]`` for each k.
 

@@ -190,6 +190,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(reshape(v, -1), k)
 
 
+@deferred
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """Return the sum of a diagonal of each matrix.
 

@@ -207,6 +207,7 @@ def _listed(axes: Any) -> tuple[Any, ...]:
     return tuple(axes) if getattr(axes, "ndim", 1) and hasattr(axes, "__iter__") else (axes,)
 
 
+@deferred
 def vdot(a: Any, b: Any, /) -> Any:
     """Return the sum of the products of all elements, those of `a` conjugated.
 
@@ -237,6 +238,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     return contract(a, b, "a", "a", "", a.dtype.kind == "c", stretches=False)
 
 
+@deferred
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the sums of products along an axis, the elements of `x1` conjugated.
 
@@ -289,6 +291,7 @@ def _longer(first: str, second: str) -> str:
     return first if len(first) >= len(second) else second
 
 
+@deferred
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Return products of matrices with vectors; leading axes broadcast.
 
@@ -324,6 +327,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return contract(x1, x2, first + "yz", second + "z", kept, stretches=False)
 
 
+@deferred
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Return products of vectors, conjugated, with matrices; leading axes broadcast.
 

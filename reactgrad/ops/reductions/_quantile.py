@@ -218,6 +218,7 @@ def _within(q: Any, most: int) -> bool:
     return True
 
 
+@deferred
 def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Return the median over axes.
 
@@ -278,6 +279,7 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     return _quantile("nanmedian", a, 0.5, axis, "linear", keepdims)
 
 
+@deferred
 def quantile(
     a: Any,
     q: Any,
@@ -332,6 +334,7 @@ def quantile(
     return _quantile("quantile", a, q, axis, method, keepdims, weights)
 
 
+@deferred
 def percentile(
     a: Any,
     q: Any,

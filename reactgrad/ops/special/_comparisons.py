@@ -134,6 +134,7 @@ def allclose(
     return apply(ALLCLOSE, (a, b), (float(rtol), float(atol), bool(equal_nan)))
 
 
+@deferred
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Return whether two values have the same shape and the same elements.
 
@@ -162,6 +163,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return apply(ARRAY_EQUAL, (a1, a2), (bool(equal_nan),))
 
 
+@deferred
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Return whether two values are equal after one of them is broadcast to the shape of the other.
 
@@ -186,6 +188,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     return apply(ARRAY_EQUIV, (a1, a2))
 
 
+@deferred
 def isneginf(x: Any, /) -> Any:
     """Return for each element whether it is minus infinity.
 
@@ -215,6 +218,7 @@ def isneginf(x: Any, /) -> Any:
     return equal(_real("isneginf", x), -np.inf)
 
 
+@deferred
 def isposinf(x: Any, /) -> Any:
     """Return for each element whether it is plus infinity.
 
