@@ -11,8 +11,6 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, read_dtype, spec
 from reactgrad.nodes._handle import Handle, apply, on_stack, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
-from reactgrad.ops._astype import astype
-from reactgrad.ops._deferred import deferred
 from reactgrad.ops._index import Placed
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._places import Index
@@ -147,18 +145,9 @@ def converted(name: str, joined: Any, dtype: Any, casting: Any) -> Any:
     """
     if dtype is None:
         return joined
-    return _converted(name, joined, read_dtype(name, dtype), casting)
+    from reactgrad.ops._conversion import cast_result  # few calls name a dtype
 
-
-@deferred
-def _converted(name: str, joined: Any, wanted: Any, casting: Any) -> Any:
-    wanted = np.dtype(wanted)
-    if not np.can_cast(joined.dtype, wanted, casting):
-        raise DTypeError(
-            f"{name}(dtype={wanted}) of values of {joined.dtype} is no {casting!r} conversion; write "
-            "casting='unsafe' if it is meant."
-        )
-    return astype(joined, wanted)
+    return cast_result(name, joined, read_dtype(name, dtype), casting)
 
 
 def _row(x: Any) -> Any:

@@ -13,6 +13,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.backend._parts import Nest, block_keys, depth_of
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops import _conversion as _conversion  # with it OPS has all ops
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._join import CONCATENATE, concatenate, converted, put, sequence, stack, taken
 from reactgrad.ops._layout import expand_dims
