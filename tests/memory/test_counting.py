@@ -12,7 +12,6 @@ import reactgrad as rg
 from reactgrad.values._ledger import Ledger
 from tests.interrupts import struck
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
 
 
