@@ -31,6 +31,8 @@ class Written(NamedTuple):
         Their slots.
     runs : Sequence of (int, int)
         The elements that are written.
+    exchange : bool
+        Whether the leaves move to `values`, which spares a copy; all of them are written then.
     """
 
     block: SideBySide
@@ -38,9 +40,12 @@ class Written(NamedTuple):
     which: Sequence[int]
     leaves: Leaves
     runs: Sequence[tuple[int, int]]
+    exchange: bool
 
 
-def set_side_by_side(graph: Core, parts: Sequence[Written], then: Callable[[], object]) -> bool:
+def set_side_by_side(
+    graph: Core, parts: Sequence[Written], then: Callable[[], object]
+) -> list[Any]:
     """Set the leaves of several blocks together, and call `then`: all of that, or nothing.
 
     An interrupt between the first write and the end is raised when all has been written. The caller holds
@@ -53,8 +58,8 @@ def set_side_by_side(graph: Core, parts: Sequence[Written], then: Callable[[], o
 
     Returns
     -------
-    bool
-        True if the leaves of some block have moved to its ``values``.
+    list
+        For each block the memory that its leaves have left for its ``values``, if nobody else sees it.
 
     Raises
     ------
@@ -70,21 +75,23 @@ def set_side_by_side(graph: Core, parts: Sequence[Written], then: Callable[[], o
     if scheduler.notes or scheduler.computing or graph._observers.calling is not None or cut:
         set_many(graph, _pairs(parts))
         then()
-        return False
-    moved = False
+        return [None] * len(parts)
+    left: list[Any] = [None] * len(parts)
     try:
         # Marks before values: readers without the lock must see too much stale, never too little.
-        for part in parts:
+        for i, part in enumerate(parts):
+            if part.exchange and part.block.lies_in(host) and not host.lent_out(part.leaves.slots):
+                left[i] = part.block.array
             scheduler.changed_again(part.leaves)
             host.overwrite(part.leaves.slots)
-        for block, values, _, _, runs in parts:
-            if block.lies_in(host):
-                array = block.array
-                for start, end in runs:
-                    np.copyto(array[start:end], values[start:end])
-            else:  # a caller holds the present memory of some leaf, and keeps it
+        for block, values, _, _, runs, exchange in parts:
+            # Also where a caller holds the present memory of some leaf, and keeps it.
+            if exchange or not block.lies_in(host):
                 block.move(host, values)
-                moved = True
+                continue
+            array = block.array
+            for start, end in runs:
+                np.copyto(array[start:end], values[start:end])
         then()
     except BaseException:  # without a call, see `Host.finish_writes`
         pairs = _pairs(parts)
@@ -96,13 +103,13 @@ def set_side_by_side(graph: Core, parts: Sequence[Written], then: Callable[[], o
         raise
     if graph._observed:
         announce(graph, [slot for part in parts for slot in part.leaves.slots])
-    return moved
+    return left
 
 
 def _pairs(parts: Collection[Written]) -> list[tuple[int, Any]]:
     """Return the slots that are written, each with its new value in the shape of the leaf."""
     found: list[tuple[int, Any]] = []
-    for block, values, which, _, _ in parts:
+    for block, values, which, _, _, _ in parts:
         views = block.views(values)
         found += [(block.slots[i], views[i]) for i in which]
     return found

@@ -17,6 +17,9 @@ from reactgrad.values._side_by_side import SideBySide
 # Elements that are computed at a time. So many numbers, a dozen times, fit into the second cache.
 CHUNK = 1 << 14
 
+# A param of so many elements is a bucket of its own: to copy it costs more than to bind steps again.
+LARGE = 1 << 16
+
 
 class Arrays(NamedTuple):
     """The arrays that a rule works on: parts of flat arrays of equal length.
@@ -44,14 +47,7 @@ class Arrays(NamedTuple):
     b: Any
 
 
-class Run(NamedTuple):
-    """Params next to each other that take a step together, since they took as many before."""
-
-    first: int
-    last: int
-    start: int
-    stop: int
-    step: int
+Rule = Callable[[int, Arrays], None]
 
 
 class Bucket:
@@ -68,8 +64,10 @@ class Bucket:
         What their state is saved by.
     moments : list of str
         The names of what the optimiser remembers for each element.
-    steps : numpy.ndarray
-        How many steps each param has taken.
+    alone : bool
+        True for a single large param. It works on the gradient itself, and exchanges its memory.
+    step : int or None
+        The number of steps that all params have made; ``None`` if these numbers differ.
     now : tuple of numpy.ndarray
         The moments, each in one array.
     gradient : numpy.ndarray
@@ -92,15 +90,24 @@ class Bucket:
         self.bounds = [0, *np.cumsum(sizes).tolist()]
         size, dtype = self.bounds[-1], self._specs[0].dtype
         self.block: SideBySide | None = None
-        self.gradient = np.zeros(size, dtype)
-        self.steps = np.zeros(len(self.slots), np.int64)
+        self.alone = len(params) == 1 and size >= LARGE
+        self.gradient = np.zeros(0 if self.alone else size, dtype)
+        self.step: int | None = 0
+        self._steps = np.zeros(len(self.slots), np.int64)
         self.now = tuple([np.zeros(size, dtype) for _ in moments])
         self._next = tuple([np.zeros(size, dtype) for _ in moments])
         self._values = np.empty(size, dtype)
         scratch = min(size, CHUNK)
         self._a, self._b = np.empty(scratch, dtype), np.empty(scratch, dtype)
         self._all = Leaves(dict.fromkeys(self.slots))
-        self._known: tuple[Any, list[Run], Leaves] | None = None
+        self._everyone, self._span = range(len(self.slots)), ((0, size),)
+        self._whole: dict[int, Arrays] = {}
+        self._after: Any = None
+
+    @property
+    def steps(self) -> Any:
+        """The number of steps of each param, as an array."""
+        return self._steps if self.step is None else np.full(len(self.slots), self.step)
 
     # --- what takes part in a step --------------------------------------------------------------
 
@@ -125,37 +132,40 @@ class Bucket:
         return self.block
 
     def gather(self) -> Sequence[int]:
-        """Copy the gradients side by side. Return the numbers of the params that have one and are not frozen."""
+        """Bring the gradients side by side. Return the numbers of the params that have one and are not frozen."""
         host = self.graph._host
         grads, frozen = host.grads, host.frozen
-        found: list[Any] = [grads.get(slot) for slot in self.slots]
+        found: list[Any] = list(map(grads.get, self.slots))
         if frozen:
             found = [None if s in frozen else one for s, one in zip(self.slots, found, strict=True)]
-        if None not in map(_none, found):
+        if self.alone:
+            if found[0] is None:
+                return ()
+            self.gradient = found[0].reshape(-1)
+            return self._everyone
+        if not any(one is None for one in found):
             np.concatenate(found, axis=None, out=self.gradient)
-            return range(len(found))
+            return self._everyone
         which = [i for i, one in enumerate(found) if one is not None]
         for i in which:
             self.gradient[self.bounds[i] : self.bounds[i + 1]] = np.ravel(found[i])
         return which
 
-    def _runs(self, which: Sequence[int]) -> tuple[list[Run], Leaves]:
-        steps, bounds = self.steps, self.bounds
-        if len(which) == len(self.slots) and (steps == steps[0]).all():
-            return [Run(0, len(which), 0, bounds[-1], int(steps[0]) + 1)], self._all
-        runs: list[Run] = []
-        for (_, step), part in groupby(enumerate(which), lambda at: (at[1] - at[0], steps[at[1]])):
-            numbers = [i for _, i in part]
-            first, last = numbers[0], numbers[-1] + 1
-            runs.append(Run(first, last, bounds[first], bounds[last], int(step) + 1))
-        leaves = self._all
-        if len(which) < len(self.slots):
-            leaves = Leaves(dict.fromkeys([self.slots[i] for i in which]))
-        return runs, leaves
+    def _parts(self, p: Any, start: int, stop: int) -> Arrays:
+        """Return the arrays of a step between two places."""
+        return Arrays(
+            p[start:stop],
+            self.gradient[start:stop],
+            tuple([one[start:stop] for one in self.now]),
+            tuple([one[start:stop] for one in self._next]),
+            self._values[start:stop],
+            self._a[: stop - start],
+            self._b[: stop - start],
+        )
 
     # --- a step ----------------------------------------------------------------------------------
 
-    def compute(self, which: Sequence[int], rule: Callable[[int, Arrays], None]) -> Written:
+    def compute(self, which: Sequence[int], rule: Rule) -> Written:
         """Compute the new values and moments of these params beside the present ones.
 
         Parameters
@@ -164,45 +174,65 @@ class Bucket:
             ``rule(step, arrays)`` writes ``arrays.out`` and ``arrays.new``; the first step is 1.
         """
         block = self.lie()
-        p, g, out = block.array, self.gradient, self._values
-        runs, leaves = self._runs(which)
-        if leaves is not self._all:
-            np.copyto(out, p)
-            for new, old in zip(self._next, self.now, strict=True):
-                np.copyto(new, old)
-        for run in runs:
-            for start in range(run.start, run.stop, CHUNK):
-                stop = min(start + CHUNK, run.stop)
-                rule(
-                    run.step,
-                    Arrays(
-                        p[start:stop],
-                        g[start:stop],
-                        tuple([one[start:stop] for one in self.now]),
-                        tuple([one[start:stop] for one in self._next]),
-                        out[start:stop],
-                        self._a[: stop - start],
-                        self._b[: stop - start],
-                    ),
+        if which is not self._everyone or self.step is None:
+            return self._compute_some(block, which, rule)
+        step, size = self.step + 1, self.bounds[-1]
+        if size <= CHUNK:
+            # Values, moments and spare moments change places, so these are the same two again and again.
+            known = self._whole.get(id(self.now))
+            if known is None or known.p is not block.array or known.out is not self._values:
+                known = Arrays(
+                    block.array, self.gradient, self.now, self._next, self._values, self._a, self._b
                 )
-        self._stepped = self.steps.copy()
-        for run in runs:
-            self._stepped[run.first : run.last] += 1
-        spans = [(run.start, run.stop) for run in runs]
-        self._after = (self._next, self._stepped)
-        return Written(block, out, which, leaves, spans)
+                self._whole[id(self.now)] = known
+            rule(step, known)
+        else:
+            for start in range(0, size, CHUNK):
+                rule(step, self._parts(block.array, start, min(start + CHUNK, size)))
+        self._after = (self._next, step, None)
+        return Written(block, self._values, which, self._all, self._span, self.alone)
+
+    def _compute_some(self, block: SideBySide, which: Sequence[int], rule: Rule) -> Written:
+        """Do what ``compute`` does where some params are left out, or have made fewer steps."""
+        p, steps, bounds = block.array, self.steps, self.bounds
+        np.copyto(self._values, p)
+        for new, old in zip(self._next, self.now, strict=True):
+            np.copyto(new, old)
+        spans: list[tuple[int, int]] = []
+        after = steps.copy()
+        after[list(which)] += 1
+        for (_, step), part in groupby(
+            enumerate(which), lambda at: (at[1] - at[0], int(steps[at[1]]))
+        ):
+            numbers = [i for _, i in part]
+            first, last = bounds[numbers[0]], bounds[numbers[-1] + 1]
+            for start in range(first, last, CHUNK):
+                rule(step + 1, self._parts(p, start, min(start + CHUNK, last)))
+            spans.append((first, last))
+        leaves = Leaves(dict.fromkeys([self.slots[i] for i in which]))
+        same = int(after[0]) if (after == after[0]).all() else None
+        self._after = (self._next, same, after)
+        return Written(block, self._values, which, leaves, spans, False)
 
     def accept(self) -> None:
         """Make the new moments the present ones; again, it does nothing."""
-        new, steps = self._after
+        new, step, steps = self._after
         if self.now is not new:
             self._next, self.now = self.now, new
-        self.steps = steps
+        self.step = step
+        if step is None:
+            self._steps = steps
 
-    def gave_memory(self) -> None:
-        """Take other memory for new values, since the params lie in the former one by now."""
+    def settle(self, left: Any) -> None:
+        """Take other memory for new values if the params have moved into the former one.
+
+        Parameters
+        ----------
+        left : numpy.ndarray or None
+            The memory that they have left, if nobody sees it.
+        """
         if self.block is not None and self.block.array is self._values:
-            self._values = np.empty_like(self._values)
+            self._values = np.empty_like(self._values) if left is None else left
 
     # --- state of one param -----------------------------------------------------------------------
 
@@ -242,8 +272,6 @@ class Bucket:
             steps[i] = step
             for one, array in zip(now, arrays, strict=True):
                 one[self.bounds[i] : self.bounds[i + 1]] = array.reshape(-1)
-        self.now, self.steps = now, steps
-
-
-def _none(one: Any) -> Any:
-    return None if one is None else 0
+        self.now, self._steps = now, steps
+        self.step = int(steps[0]) if (steps == steps[0]).all() else None
+        self._whole.clear()

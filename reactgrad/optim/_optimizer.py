@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, LoadError
 from reactgrad.change._set_side_by_side import set_side_by_side
-from reactgrad.optim._bucket import Arrays, Bucket
+from reactgrad.optim._bucket import LARGE, Arrays, Bucket
 from reactgrad.optim._hooks import Hooks
 from reactgrad.optim._params import (
     check_once,
@@ -140,11 +140,12 @@ class Optimizer:
         found = self._buckets[number]
         if found is None:
             group = self.param_groups[number]
-            by_dtype: dict[Any, list[int]] = {}
+            alike: dict[Any, list[int]] = {}
             for i, param in enumerate(group["params"]):
-                by_dtype.setdefault(param.dtype, []).append(i)
+                alone = i if None not in param.shape and param.size >= LARGE else -1
+                alike.setdefault((param.dtype, alone), []).append(i)
             found = []
-            for numbers in by_dtype.values():
+            for numbers in alike.values():
                 params = [group["params"][i] for i in numbers]
                 names = [group["names"][i] for i in numbers]
                 bucket = Bucket(params, names, self.moments(group))
@@ -198,21 +199,24 @@ class Optimizer:
             before = error_state()
             try:
                 be_quiet()
-                for group, bucket in self._all_buckets():
-                    which = bucket.gather()
-                    if len(which):
-                        parts.append(bucket.compute(which, self.rule(group)))
-                        took.append(bucket)
+                for number, group in enumerate(self.param_groups):
+                    rule = self.rule(group)
+                    for bucket in self._buckets[number] or self._buckets_of(number):
+                        which = bucket.gather()
+                        if which:
+                            parts.append(bucket.compute(which, rule))
+                            took.append(bucket)
             finally:
                 as_before(before)
+            if parts:
 
-            def accept() -> None:
-                for bucket in took:
-                    bucket.accept()
+                def accept() -> None:
+                    for bucket in took:
+                        bucket.accept()
 
-            if parts and set_side_by_side(graph, parts, accept):
-                for bucket in took:
-                    bucket.gave_memory()
+                left = set_side_by_side(graph, parts, accept)
+                for bucket, memory in zip(took, left, strict=True):
+                    bucket.settle(memory)
         if self._after:
             self._after.call(self)
         return loss

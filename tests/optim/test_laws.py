@@ -268,3 +268,31 @@ def test_parts_of_a_state_are_loaded_by_request() -> None:
     other.load_state_dict(state, strict=False)
     assert moments(other).keys() == {"w1", "b1"}
     assert same(moments(other)["w1"], state["state"]["w1"])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_large_params_take_the_same_steps(name: str) -> None:
+    rng = np.random.default_rng(0)
+    start, scale = rng.normal(size=70_000), rng.normal(size=70_000)
+    large, pieces = rg.Graph(), rg.Graph()
+    w, x = large.param(start), large.input(scale)
+    parts = [pieces.param(one) for one in np.split(start, 7)]
+    scales = [pieces.input(one) for one in np.split(scale, 7)]
+    one = (w * w * x).sum()
+    many = (parts[0] * parts[0] * scales[0]).sum()
+    for part, factor in zip(parts[1:], scales[1:], strict=True):
+        many = many + (part * part * factor).sum()
+    opts = make(name, [w]), make(name, parts)
+    held = []
+    for _ in range(4):
+        train(opts[0], one)
+        train(opts[1], many)
+        held.append((w.value, w.value.copy()))
+        assert np.array_equal(w.value, np.concatenate([part.value for part in parts]))
+    assert all(np.array_equal(value, copy) for value, copy in held)
+    held.clear()
+    train(opts[0], one, 3)
+    train(opts[1], many, 3)
+    assert np.array_equal(w.value, np.concatenate([part.value for part in parts]))
+    assert one.value == pytest.approx(many.value)
+    large.check_invariants()
