@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad._errors import GraphError, ShapeError, UnsetError
 from reactgrad.change._set_side_by_side import Written
+from reactgrad.core._gradients import GradientBlock
 from reactgrad.scheduler import Leaves
 from reactgrad.values._columns import MISSING
 from reactgrad.values._side_by_side import SideBySide
@@ -91,7 +92,13 @@ class Bucket:
         size, dtype = self.bounds[-1], self._specs[0].dtype
         self.block: SideBySide | None = None
         self.alone = len(params) == 1 and size >= LARGE
-        self.gradient = np.zeros(0 if self.alone else size, dtype)
+        # `backward` writes the gradients side by side, until another optimiser asks for them.
+        shapes = [spec.shape for spec in self._specs]
+        self._gathered = None if self.alone else GradientBlock(self.slots, shapes, dtype)
+        if self._gathered is not None:
+            host.gradients = host.gradients.apart()
+            host.gradient_blocks.add(self._gathered)
+        self.gradient = self._own_gradient = np.zeros(0, dtype)
         self.step: int | None = 0
         self._steps = np.zeros(len(self.slots), np.int64)
         self.now = tuple([np.zeros(size, dtype) for _ in moments])
@@ -110,6 +117,17 @@ class Bucket:
         return self._steps if self.step is None else np.full(len(self.slots), self.step)
 
     # --- what takes part in a step --------------------------------------------------------------
+
+    @property
+    def is_gathered(self) -> bool:
+        """False while another optimiser has the gradients of its params in a block of its own."""
+        return self.alone or self._gathered in self.graph._host.gradient_blocks
+
+    @property
+    def gathered(self) -> GradientBlock | None:
+        """The block in which ``backward`` has left the gradients; ``None`` if it has not."""
+        gathered = self._gathered
+        return gathered if gathered in self.graph._host.gradients.blocks else None
 
     def lie(self) -> SideBySide:
         """Return the params' memory, laid side by side if they lie elsewhere by now."""
@@ -134,7 +152,13 @@ class Bucket:
     def gather(self) -> Sequence[int]:
         """Bring the gradients side by side. Return the numbers of the params that have one and are not frozen."""
         host = self.graph._host
-        grads, frozen = host.grads, host.frozen
+        gradients, frozen = host.gradients, host.frozen
+        array = gradients.blocks.get(self._gathered)
+        if array is not None:  # `backward` has done it; frozen params are in no such block
+            self.gradient = array
+            return self._everyone
+        self.gradient = self._own_gradient
+        grads = gradients.alone if self.is_gathered else host.grads
         found: list[Any] = list(map(grads.get, self.slots))
         if frozen:
             found = [None if s in frozen else one for s, one in zip(self.slots, found, strict=True)]
@@ -144,12 +168,20 @@ class Bucket:
             self.gradient = found[0].reshape(-1)
             return self._everyone
         if not any(one is None for one in found):
+            self._make_own()
             np.concatenate(found, axis=None, out=self.gradient)
             return self._everyone
         which = [i for i, one in enumerate(found) if one is not None]
+        self._make_own()
         for i in which:
             self.gradient[self.bounds[i] : self.bounds[i + 1]] = np.ravel(found[i])
         return which
+
+    def _make_own(self) -> None:
+        """Make the array for gradients that lie in arrays of their own."""
+        if not len(self._own_gradient):
+            self._own_gradient = np.empty(self.bounds[-1], self._values.dtype)
+        self.gradient = self._own_gradient
 
     def _parts(self, p: Any, start: int, stop: int) -> Arrays:
         """Return the arrays of a step between two places."""
@@ -180,7 +212,12 @@ class Bucket:
         if size <= CHUNK:
             # Values, moments and spare moments change places, so these are the same two again and again.
             known = self._whole.get(id(self.now))
-            if known is None or known.p is not block.array or known.out is not self._values:
+            if (
+                known is None
+                or known.p is not block.array
+                or known.g is not self.gradient
+                or known.out is not self._values
+            ):
                 known = Arrays(
                     block.array, self.gradient, self.now, self._next, self._values, self._a, self._b
                 )

@@ -165,16 +165,27 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set ``.grad`` of its own params to ``None``, or to zeros."""
-        params = self.params
-        graph = params[0]._graph
+        graph = self.param_groups[0]["params"][0]._graph
         with graph._lock:
-            grads = graph._host.grads
-            for one in params:
-                old = grads.pop(one._slot, None)
-                if old is not None and not set_to_none:
+            host = graph._host
+            buckets = [one for group in self._buckets for one in group or ()]
+            if host.gradients.blocks and (
+                None in self._buckets or not all(one.is_gathered for one in buckets)
+            ):
+                host.gradients = host.gradients.apart()
+            own = [block for one in buckets if (block := one.gathered) is not None]
+            some = host.gradients.alone or not set_to_none
+            slots = [one._slot for one in self.params if one._graph is graph] if some else []
+            if set_to_none:
+                host.gradients = host.gradients.without(slots, own)
+                return
+            grads = host.grads
+            for slot in slots:
+                old = grads.get(slot)
+                if old is not None:
                     zeros = np.zeros_like(old)
                     zeros.flags.writeable = False
-                    grads[one._slot] = zeros.view()
+                    grads[slot] = zeros.view()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change the params by their gradients.

@@ -296,3 +296,84 @@ def test_large_params_take_the_same_steps(name: str) -> None:
     assert np.array_equal(w.value, np.concatenate([part.value for part in parts]))
     assert one.value == pytest.approx(many.value)
     large.check_invariants()
+
+
+def test_optimisers_that_share_params_see_the_same_gradients() -> None:
+    _, params, loss = mlp()
+    _, fresh, other = mlp()
+    one, two = make("SGD", params), make("Adam", params[1:])
+    ones, twos = make("SGD", fresh), make("Adam", fresh[1:])
+    for i in range(6):
+        (one if i % 2 else two).zero_grad()
+        loss.backward()
+        (two if i % 2 else one).step()
+        for param in fresh if i % 2 else fresh[1:]:
+            param.zero_grad()
+        other.backward(np.array(1.0))  # with a gradient it goes another way
+        (twos if i % 2 else ones).step()
+        for a, b in zip(params, fresh, strict=True):
+            assert np.array_equal(a.value, b.value)
+            assert np.array_equal(a.grad, b.grad)
+
+
+def test_a_backward_without_zero_grad_adds() -> None:
+    _, params, loss = mlp()
+    opt = rg.optim.SGD(params, lr=0.0)
+    train(opt, loss, 3)
+    first = [one.grad for one in params]
+    copies = [np.array(one) for one in first]
+    addresses = set()
+    for i in range(2, 6):
+        loss.backward()
+        for one, copy in zip(params, copies, strict=True):
+            np.testing.assert_allclose(one.grad, i * copy)
+    for old, copy in zip(first, copies, strict=True):
+        assert np.array_equal(old, copy)
+    for _ in range(20):
+        train(opt, loss)
+        (block,) = params[0]._graph._host.gradients.blocks.values()
+        addresses.add(block.ctypes.data)
+    assert len(addresses) == 1
+    assert params[0].grad is params[0].grad
+
+
+def test_hooks_and_freezing_are_seen_by_the_next_backward() -> None:
+    _, params, loss = mlp()
+    opt = make("SGD", params)
+    train(opt, loss, 3)
+    seen: list[Any] = []
+    handle = params[0].register_hook(lambda grad: seen.append(1))
+    train(opt, loss, 2)
+    assert len(seen) == 2
+    handle.remove()
+    train(opt, loss)
+    assert len(seen) == 2
+    after = params[1].register_post_accumulate_grad_hook(lambda var: seen.append(var.grad))
+    train(opt, loss, 2)
+    assert len(seen) == 4
+    after.remove()
+    hidden = loss.parents[0]
+    hidden.retain_grad()
+    train(opt, loss)
+    assert hidden.grad is not None
+    params[2].freeze()
+    train(opt, loss)
+    assert params[2].grad is None
+    params[2].unfreeze()
+    params[3].zero_grad()
+    train(opt, loss)
+    assert params[2].grad is not None
+
+
+def test_an_edit_between_steps_counts() -> None:
+    _, params, loss = mlp()
+    opt = make("SGD", params)
+    train(opt, loss, 3)
+    inner = loss.parents[0]
+    loss.rewire(inner * 2.0)
+    train(opt, loss)
+    opt.zero_grad()
+    loss.backward()
+    for one, gradient in zip(params, rg.grad(loss, params), strict=True):
+        assert np.array_equal(one.grad, gradient.value)
+    assert [one.value_version for one in params] == [5] * 4
