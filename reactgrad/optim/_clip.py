@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError
+from reactgrad.core._gradients import GradientBlock, Gradients
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import listed
 
@@ -55,20 +56,18 @@ def clip_grad_norm_(
     """
     if not max_norm >= 0.0:
         raise DTypeError(f"clip_grad_norm_(max_norm={max_norm!r}) must be at least 0.")
-    params = _with_gradient(parameters)
-    if not params:
+    found = _Found(parameters)
+    if not found.any:
         return 0.0
-    with params[0]._graph._lock, np.errstate(all="ignore"):
-        grads = [np.asarray(one.grad) for one in params]
-        norms = [
-            float(np.linalg.norm(one.reshape(-1).astype(np.float64), norm_type)) for one in grads
-        ]
-        total = float(np.linalg.norm(norms, norm_type))
+    with found.graph._lock, np.errstate(all="ignore"):
+        arrays = found.arrays()
+        norms = [np.linalg.norm(one.astype(np.float64), norm_type) for one in arrays]
+        total = float(norms[0] if len(norms) == 1 else np.linalg.norm(norms, norm_type))
         if error_if_nonfinite and not math.isfinite(total):
-            _refuse("clip_grad_norm_", params, grads)
+            _refuse("clip_grad_norm_", found.params)
         factor = max_norm / (total + 1e-6)
         if not factor >= 1.0:
-            _replace(params, [one * one.dtype.type(factor) for one in grads])
+            found.put(lambda old, out: np.multiply(old, old.dtype.type(factor), out))
     return total
 
 
@@ -99,32 +98,79 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     """
     if not clip_value >= 0.0:
         raise DTypeError(f"clip_grad_value_(clip_value={clip_value!r}) must be at least 0.")
-    params = _with_gradient(parameters)
-    if not params:
+    found = _Found(parameters)
+    if not found.any:
         return
-    with params[0]._graph._lock:
-        grads = [np.asarray(one.grad) for one in params]
-        if not all(np.isfinite(one).all() for one in grads):
-            _refuse("clip_grad_value_", params, grads)
-        _replace(params, [np.clip(one, -clip_value, clip_value) for one in grads])
+    with found.graph._lock:
+        if not all(np.isfinite(one).all() for one in found.arrays()):
+            _refuse("clip_grad_value_", found.params)
+        found.put(lambda old, out: np.clip(old, -clip_value, clip_value, out))
 
 
-def _with_gradient(parameters: Any) -> list[Any]:
-    given: Iterable[Any] = [parameters] if isinstance(parameters, Handle) else parameters
-    params: list[Any] = [one[1] if isinstance(one, tuple) else one for one in given]
-    for one in params:
-        if not isinstance(one, Handle):
-            raise DTypeError(f"gradients are clipped of params, not of {type(one).__name__}.")
-        if one._graph is not params[0]._graph:
-            raise GradientError("gradients of two graphs are clipped by two calls.")
-    return [one for one in params if one.grad is not None]
+class _Found:
+    """The gradients of some params: in blocks as ``backward`` has left them, or alone.
+
+    Attributes
+    ----------
+    params : list of Var
+        The params that were given.
+    blocks : list of GradientBlock
+        Blocks all of whose params were given.
+    alone : list of Var
+        Params with a gradient of their own.
+    any : bool
+        True if there is any gradient.
+    """
+
+    def __init__(self, parameters: Any) -> None:
+        given: Iterable[Any] = [parameters] if isinstance(parameters, Handle) else parameters
+        self.params: list[Any] = [one[1] if isinstance(one, tuple) else one for one in given]
+        for one in self.params:
+            if not isinstance(one, Handle):
+                raise DTypeError(f"gradients are clipped of params, not of {type(one).__name__}.")
+            if one._graph is not self.params[0]._graph:
+                raise GradientError("gradients of two graphs are clipped by two calls.")
+        self.blocks: list[GradientBlock] = []
+        self.alone: list[Any] = []
+        if self.params:
+            self.graph: Any = self.params[0]._graph
+            host = self.graph._host
+            slots = {one._slot for one in self.params}
+            self.blocks = [one for one in host.gradients.blocks if one.places.keys() <= slots]
+            inside = {slot for block in self.blocks for slot in block.places}
+            if len(inside) < len(slots):
+                rest = [one for one in self.params if one._slot not in inside]
+                if any(host.gradients.holds(one._slot) for one in rest):
+                    host.gradients = host.gradients.apart()
+                    self.blocks, rest = [], self.params
+                self.alone = [one for one in dict.fromkeys(rest) if one.grad is not None]
+        self.any = bool(self.blocks or self.alone)
+
+    def arrays(self) -> list[Any]:
+        """Return the gradients, each with one axis."""
+        now = self.graph._host.gradients.blocks
+        blocks = [now[one] for one in self.blocks]
+        return blocks + [np.asarray(one.grad).reshape(-1) for one in self.alone]
+
+    def put(self, change: Callable[[Any, Any], Any]) -> None:
+        """Replace the gradients by ``change(old, out)``, all of them or none."""
+        host = self.graph._host
+        now = host.gradients
+        blocks, alone = dict(now.blocks), dict(now.alone)
+        for block in self.blocks:
+            blocks[block] = change(now.blocks[block], block.free(now.blocks[block]))
+        for one in self.alone:
+            old = np.asarray(one.grad)
+            new = change(old, np.empty_like(old))
+            new.flags.writeable = False
+            alone[one._slot] = new.view() if new.ndim else new[()]
+        host.gradients = Gradients(alone, blocks, now.between)
 
 
-def _refuse(who: str, params: Sequence[Any], grads: Sequence[Any]) -> None:
+def _refuse(who: str, params: Sequence[Any]) -> None:
+    grads = [(one, one.grad) for one in params]
     bad = [
-        repr(one.label)
-        for one, grad in zip(params, grads, strict=True)
-        if not np.isfinite(grad).all()
+        repr(one.label) for one, grad in grads if grad is not None and not np.isfinite(grad).all()
     ]
     if not bad:
         raise GradientError(
@@ -134,13 +180,3 @@ def _refuse(who: str, params: Sequence[Any], grads: Sequence[Any]) -> None:
         f"{who}: the gradients of {listed(bad)} are not finite, and no factor makes them so. "
         "rg.detect_anomaly() names the node where they come from; opt.zero_grad() leaves the step out."
     )
-
-
-def _replace(params: Sequence[Any], new: Sequence[Any]) -> None:
-    grads = params[0]._graph._host.grads
-    for one, array in zip(params, new, strict=True):
-        if isinstance(array, np.ndarray) and array.ndim:
-            array.flags.writeable = False
-            grads[one._slot] = array.view()
-        else:
-            grads[one._slot] = array[()] if isinstance(array, np.ndarray) else array
