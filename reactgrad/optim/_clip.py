@@ -107,6 +107,14 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
         found.put(lambda old, out: np.clip(old, -clip_value, clip_value, out))
 
 
+def scale_grads(parameters: Any, factor: float) -> None:
+    """Multiply the gradients of params by a number."""
+    found = _Found(parameters)
+    if found.any:
+        with found.graph._lock, np.errstate(all="ignore"):
+            found.put(lambda old, out: np.multiply(old, old.dtype.type(factor), out))
+
+
 class _Found:
     """The gradients of some params: in blocks as ``backward`` has left them, or alone.
 
