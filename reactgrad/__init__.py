@@ -21,6 +21,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``io``           graphs in files, and in other libraries
 - ``graph``        the faces: Graph, Var, leaves, forks
 - ``transforms``   derivatives of Python functions
+- ``optim``        optimisers
 - ``random``       draws of random numbers as nodes
 - ``nn``           layers, losses and models
 - ``models``       models of other libraries as live graphs
@@ -181,6 +182,7 @@ if typing.TYPE_CHECKING:
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
     from reactgrad import nn as nn
+    from reactgrad import optim as optim
     from reactgrad import random as random
     from reactgrad import testing as testing
     from reactgrad.autodiff._hooks import HookHandle as HookHandle
@@ -317,6 +319,7 @@ _LATER = {
     "lift": "functions._lift",
     "linalg": "linalg",
     "nn": "nn",
+    "optim": "optim",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "random": "random",
