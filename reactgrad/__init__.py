@@ -22,6 +22,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``graph``        the faces: Graph, Var, leaves, forks
 - ``transforms``   derivatives of Python functions
 - ``random``       draws of random numbers as nodes
+- ``data``         datasets, loaders and transforms
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
@@ -175,6 +176,7 @@ from reactgrad.scheduler import Threads as Threads
 from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
+    from reactgrad import data as data
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
@@ -292,6 +294,7 @@ _LATER = {
     **_PLACES,
     **dict.fromkeys(_STANDARD, "graph._standard"),
     "autocast": "flow._autocast",
+    "data": "data",
     "detect_anomaly": "explain._anomaly",
     "alpha_dropout": "random._dropout",
     "dropout": "random._dropout",
