@@ -87,6 +87,7 @@ from reactgrad.graph._leaves import input as input
 from reactgrad.graph._leaves import param as param
 from reactgrad.graph._var import Var as Var
 from reactgrad.nodes._cutoff import tolerance as tolerance
+from reactgrad.nodes._handle import on_deferred as _on_deferred
 from reactgrad.ops import PLACES as _PLACES
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import absolute as absolute
@@ -352,3 +353,12 @@ def _form(name: str, found: object) -> object:
 
 
 __getattr__, __dir__ = _later(__name__, _LATER, _absent_from_package, _form)
+
+
+def _deferred_call() -> typing.Callable[..., object]:
+    from reactgrad.transforms._deferred import call
+
+    return call
+
+
+_on_deferred(_deferred_call)

@@ -16,6 +16,7 @@ from reactgrad.linalg._matrices import (
 from reactgrad.linalg._solve import as_columns, as_given, infer_solution
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import swap_last
 from reactgrad.scheduler import told
 
@@ -67,6 +68,7 @@ SOLVE_TRIANGULAR = Op(
 )
 
 
+@deferred
 def solve_triangular(
     a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Any:
@@ -176,6 +178,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     return apply(CHOLESKY, (a,), (bool(upper),))
 
 
+@deferred
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     """Return `x` with ``a @ x == b``, from the Cholesky factor of `a`.
 

@@ -26,6 +26,7 @@ from reactgrad.linalg._matrices import (
 from reactgrad.linalg._parts import Piece, packed_op, part_op
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import swap_last
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
@@ -205,6 +206,7 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     return EighResult(apply(VALUES, (packed, a), attrs), apply(VECTORS, (packed, a), attrs))
 
 
+@deferred
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Return the eigenvalues of Hermitian matrices.
 

@@ -31,6 +31,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
 from reactgrad.ops._complex import imag, real
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import square
 from reactgrad.ops._layout import spread as spread_to
 from reactgrad.ops._layout import swap_last
@@ -143,6 +144,7 @@ def _operands(a: Any, rcond: Any, hermitian: bool) -> tuple[tuple[Any, ...], boo
     return (a, *thin(a, hermitian), cutoff), auto
 
 
+@deferred
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _UNSET) -> Any:
     """Return pseudo-inverses (Moore and Penrose) of matrices.
 

@@ -16,12 +16,14 @@ from reactgrad.linalg._pinv import lstsq
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops._astype import astype
 from reactgrad.ops._complex import imag, real
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import equal, sqrt, square
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._where import where
 from reactgrad.ops.products._vander import vander
 
 
+@deferred
 def polyfit(
     x: Any,
     y: Any,

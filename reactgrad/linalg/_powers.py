@@ -13,6 +13,7 @@ from reactgrad.linalg._matrices import identity_like, nodes, square_shape
 from reactgrad.linalg._solve import inv
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._index import Index, Placed, getitem
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._operand import node
@@ -71,6 +72,7 @@ def matrix_power(a: Any, n: int) -> Any:
     return result
 
 
+@deferred
 def multi_dot(arrays: Sequence[Any]) -> Any:
     """Return the product of several matrices, in the order of multiplication that costs least.
 
@@ -190,6 +192,7 @@ BLOCK_DIAG = Op(
 )
 
 
+@deferred
 def block_diag(*arrs: Any) -> Any:
     """Return matrices along the diagonal of one that is zero elsewhere.
 

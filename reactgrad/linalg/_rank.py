@@ -14,6 +14,7 @@ from reactgrad.linalg._svd import SVDVALS, svdvals
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import equal, isnan, logical_and, logical_not, not_equal
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import Axis, axis_of
@@ -58,6 +59,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(x, ord, MATRIX, keepdims)
 
 
+@deferred
 def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Return norms of vectors; the gradient at 0 is 0.
 
@@ -110,6 +112,7 @@ def _loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
 RANK = Op("matrix_rank", _infer_rank, (None,) * 3, (None,) * 3, loop_dtypes=_loop)
 
 
+@deferred
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """Return the ranks of matrices: how many singular values are not small. Has no gradient.
 
@@ -155,6 +158,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     return apply(RANK, (a, apply(SVDVALS, (a,), (bool(hermitian),)), given), (how,))
 
 
+@deferred
 def cond(x: Any, p: Any = None) -> Any:
     """Return the condition numbers of matrices: their norm times that of their inverse.
 

@@ -17,6 +17,7 @@ from reactgrad.backend.numpy import _factor as kernels
 from reactgrad.linalg._matrices import alike, float_dtype, nodes, real_dtype, square_shape
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import reshape, squeeze, swap_last, transpose
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import broadcast, common_device, normal_axes
@@ -154,6 +155,7 @@ def inverse(a: Any, *, strict: bool = False) -> Any:
     return apply(INV, (a,), (strict,))
 
 
+@deferred
 def solve(a: Any, b: Any) -> Any:
     """Return `x` with ``a @ x == b``.
 

@@ -26,6 +26,7 @@ class Handle:
     _slot: int
 
     # Ports: methods of the face that lower floors call.
+    detach: Callable[[], Any]  # the same node as an operand that no gradient passes
     _literal: Callable[[], Any]  # the Python number that a constant holds
     _programs_dict: Callable[[], dict[Any, Any]]  # the gradients that live with this handle
     _unknown_length: Callable[[], Exception]  # the error for a length not known yet
@@ -62,6 +63,7 @@ _default: list[Any] = []
 # Ports, filled when the modules that can do it are imported: this one cannot import them.
 _stack: list[Callable[[Any], Any]] = []
 _make_graph: list[Callable[[], Any]] = []
+_deferred_call: list[Callable[[], Any]] = []
 
 
 def enter(graph: Any) -> None:
@@ -87,6 +89,16 @@ def entered(graph: Any) -> Iterator[None]:
 def on_default(make: Callable[[], Any]) -> None:
     """Register the call that makes the default graph, current where no ``with graph:`` is open."""
     _make_graph.append(make)
+
+
+def on_deferred(load: Callable[[], Callable[..., Any]]) -> None:
+    """Register what imports the call of functions whose operands' axes show late."""
+    _deferred_call.append(load)
+
+
+def deferred_call() -> Callable[..., Any]:
+    """Return the call of a function whose operands' axes show late; see ``ops._deferred``."""
+    return _deferred_call[-1]()
 
 
 def current_graph() -> Any:

@@ -77,6 +77,8 @@ class Op:
         some.
     any_number
         True if Python numbers that do not fit the loop's dtype go to the kernel as they are.
+    takes_numbers
+        True if all Python numbers do, for an op without a shape rule.
     key
         For a draw of random numbers: the position of the operand that is its key, which ``touch`` replaces.
     known
@@ -94,6 +96,7 @@ class Op:
         "known",
         "loop_dtypes",
         "name",
+        "takes_numbers",
         "variadic",
         "variadic_jvp",
         "view",
@@ -115,6 +118,7 @@ class Op:
         any_count: bool = False,
         any_number: bool = False,
         key: int | None = None,
+        takes_numbers: bool = False,
     ) -> None:
         self.name = name
         self.infer = infer
@@ -129,6 +133,7 @@ class Op:
         self.any_count = any_count
         self.any_number = any_number
         self.key = key
+        self.takes_numbers = takes_numbers
         self.known: dict[tuple[Spec | Attrs | None, ...], Spec] = {}
         # The first op keeps the name: a name in a saved graph must not change its meaning.
         OPS.setdefault(name, self)

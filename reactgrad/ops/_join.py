@@ -11,7 +11,6 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, read_dtype, spec
 from reactgrad.nodes._handle import Handle, apply, on_stack, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
-from reactgrad.ops._astype import astype
 from reactgrad.ops._index import Placed
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._places import Index
@@ -146,13 +145,9 @@ def converted(name: str, joined: Any, dtype: Any, casting: Any) -> Any:
     """
     if dtype is None:
         return joined
-    wanted = read_dtype(name, dtype)
-    if not np.can_cast(joined.dtype, wanted, casting):
-        raise DTypeError(
-            f"{name}(dtype={wanted}) of values of {joined.dtype} is no {casting!r} conversion; write "
-            "casting='unsafe' if it is meant."
-        )
-    return astype(joined, wanted)
+    from reactgrad.ops._conversion import cast_result  # few calls name a dtype
+
+    return cast_result(name, joined, read_dtype(name, dtype), casting)
 
 
 def _row(x: Any) -> Any:

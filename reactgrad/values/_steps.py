@@ -465,7 +465,7 @@ class Steps(Store):
         where = (result or specs[0]).device
         dtypes, device = self._loop(op, tuple(specs), result or specs[0]), device_of(where)
         for i, one in enumerate(specs):
-            if one.weak is not None:
+            if one.weak is not None and not op.takes_numbers:
                 values[i] = _as_array(op, device, values[i], dtypes[i])
             if op.elementwise and not one.shape and hasattr(values[i], "dtype"):
                 values[i] = device.reshape(values[i], (1,))

@@ -598,6 +598,20 @@ def test_neat_nodes_of_a_network_and_what_is_no_genome() -> None:
     assert own_line(caught.value) == place(2)
 
 
+def test_models_nodes_of_a_file_and_an_input_that_there_is_not() -> None:
+    onnx = pytest.importorskip("onnx", reason="it parses the file")
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
+    node = onnx.helper.make_node("Exp", ["x"], ["y"])
+    proto = onnx.helper.make_model(onnx.helper.make_graph([node], "one", [value], [result]))
+    model = rg.from_onnx(proto)
+    assert {line_of(model.inputs["x"]), line_of(model.outputs["y"])} == {place(1)}
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.from_onnx(proto, constants={"z": 1.0})
+    assert part_of(caught.value) == "models"
+    assert own_line(caught.value) == place(2)
+
+
 def test_there_is_a_test_for_each_part() -> None:
     tests = [name for name in globals() if name.startswith("test_")]
     missing = [part for part in PARTS if not any(f"test_{part}_" in name for name in tests)]

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 import reactgrad as rg
-from tests.ops.case import LAWS, Case, Law, of_case, of_law
+from tests.ops.case import LAWS, Case, Law, late_axes, of_case, of_law
 
 L, N = rg.linalg, np.linalg
 # LAPACK's errors grow with the condition number; these matrices have small ones.
@@ -147,7 +147,20 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("law", LAWS, ids=of_law)
-@pytest.mark.parametrize("case", CASES, ids=of_case)
+# Their calls here, or they themselves, read the number of axes when they are built.
+NEED_AXES = {
+    *("tensorinv", "tensorsolve", "cholesky", "cholesky_upper", "cholesky_complex", "cho_solve"),
+    *("eigh", "eigvalsh", "svd_hermitian", "pinv_hermitian", "lstsq", "lstsq_wide"),
+    "matrix_rank_rtol",
+}
+LAWS_OF = [
+    pytest.param(case, law, id=f"{of_case(case)}-{of_law(law)}")
+    for case in CASES
+    for law in LAWS
+    if law is not late_axes or case.name not in NEED_AXES
+]
+
+
+@pytest.mark.parametrize(("case", "law"), LAWS_OF)
 def test_laws(case: Case, law: Law) -> None:
     law(case)

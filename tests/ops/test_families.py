@@ -91,6 +91,7 @@ def test_every_op_of_a_family_is_in_a_table(tmp_path: Path) -> None:
         if name not in base
         and name not in PRIMITIVES
         and op.key is None  # draws have tests of their own
+        and not name.startswith("deferred_")  # so have functions on operands whose axes show late
         and (op.variadic or any(op.vjps or ()))
     }
     assert sorted(own - met - ELSEWHERE) == []

@@ -11,6 +11,7 @@ from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import expand_dims, reshape
@@ -69,6 +70,7 @@ def _checked(name: str, places: Any, least: int, most: int, x: Any, axis: int) -
         )
 
 
+@deferred
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """Return `arr` without some elements along an axis.
 
@@ -133,6 +135,7 @@ def _slice(one: slice) -> tuple[Any, ...]:
     return ("slice", *[None if end is None else int(end) for end in ends])
 
 
+@deferred
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """Return `arr` with values put in before some elements along an axis.
 
@@ -220,6 +223,7 @@ def _infer_trimmed(specs: tuple[Spec, ...], attrs: Attrs) -> None:
 TRIMMED = Op("trimmed", _infer_trimmed, (None,), (None,))
 
 
+@deferred
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """Return `filt` without the zeros at the ends of its axes.
 

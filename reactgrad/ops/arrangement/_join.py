@@ -13,6 +13,8 @@ from reactgrad.backend import Spec, spec
 from reactgrad.backend._parts import Nest, block_keys, depth_of
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops import _conversion as _conversion  # with it OPS has all ops
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._join import CONCATENATE, concatenate, converted, put, sequence, stack, taken
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._operand import node
@@ -74,6 +76,7 @@ def _beside(one: Any, others: Sequence[Any]) -> Any:
     return node(one, *others)
 
 
+@deferred
 def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """Return values joined along axis 1, those of one axis along it.
 
@@ -108,6 +111,7 @@ def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind")
     return _joined("hstack", values, atleast_1d, 0, 0 if flat else 1, 0, dtype, casting)
 
 
+@deferred
 def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """Return values joined along axis 0, each row of one axis as one row.
 
@@ -140,6 +144,7 @@ def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind")
     return _joined("vstack", tup, atleast_2d, 1, 0, 0, dtype, casting)
 
 
+@deferred
 def dstack(tup: Sequence[Any]) -> Any:
     """Return values joined along axis 2; matrices lie behind each other.
 
@@ -168,6 +173,7 @@ def dstack(tup: Sequence[Any]) -> Any:
     return _joined("dstack", tup, atleast_3d, 2, 2, 2)
 
 
+@deferred
 def column_stack(tup: Sequence[Any]) -> Any:
     """Return rows as the columns of a matrix; matrices among them are joined as they are.
 
@@ -240,6 +246,7 @@ def concat(
     return concatenate(arrays, axis, dtype=dtype, casting=casting)
 
 
+@deferred
 def block(arrays: Any) -> Any:
     """Return a value put together from nested lists of blocks.
 

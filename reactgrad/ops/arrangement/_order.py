@@ -11,6 +11,7 @@ from reactgrad.backend.array_api import _arrangement as _standard
 from reactgrad.backend.numpy import _arrangement
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import alias, transpose
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
@@ -22,6 +23,7 @@ add_kernels(_arrangement.register, _standard.register)
 # --- axes in another order ---------------------------------------------------------------------
 
 
+@deferred
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Return `a` with axes moved to other places; the others stay in their order.
 
@@ -65,6 +67,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, tuple(order))
 
 
+@deferred
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Return `a` with two axes exchanged.
 
@@ -99,6 +102,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return transpose(a, tuple(order))
 
 
+@deferred
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Return `a` with an axis moved back until it stands before another one; `moveaxis` is clearer.
 
@@ -188,6 +192,7 @@ FLIP = Op(
 )
 
 
+@deferred
 def flip(m: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """Return `m` with the elements along axes in reverse order.
 
@@ -224,6 +229,7 @@ def flip(m: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     return apply(FLIP, (m,), (axes,))
 
 
+@deferred
 def fliplr(m: Any) -> Any:
     """Return `m` with its columns in reverse order: `flip` along axis 1.
 
@@ -243,6 +249,7 @@ def fliplr(m: Any) -> Any:
     return flip(_with_axes("fliplr", m, 2), 1)
 
 
+@deferred
 def flipud(m: Any) -> Any:
     """Return `m` with its rows in reverse order: `flip` along axis 0.
 
@@ -269,6 +276,7 @@ def _with_axes(name: str, m: Any, count: int) -> Any:
     return m
 
 
+@deferred
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Return `m` turned by quarters in the plane of two axes, from the first one to the second one.
 

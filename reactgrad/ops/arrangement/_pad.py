@@ -12,6 +12,7 @@ from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _pad
 from reactgrad.nodes._handle import apply, holds_handles
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import alias
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
@@ -81,6 +82,7 @@ PAD_BACK = Op(
 )
 
 
+@deferred
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """Return `array` with a border around it.
 

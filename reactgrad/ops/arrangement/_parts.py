@@ -9,12 +9,21 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nodes._handle import Handle, apply
+from reactgrad.ops._deferred import deferred, deferred_each, needs_axes
 from reactgrad.ops._index import getitem
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops._split import ARRAY_SPLIT, split, unbind
 
 
+def _cut(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    """Return the nest of results of a function that cuts at places or into so many parts."""
+    if isinstance(indices_or_sections, int | np.integer):
+        return [None] * max(int(indices_or_sections), 1)
+    return [None] * (len(indices_or_sections) + 1)
+
+
+@deferred_each(_cut)
 def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """Return parts of `ary` along an axis, which need not have the same length.
 
@@ -57,6 +66,7 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
     return list(split(ary, number, axis))
 
 
+@deferred_each(_cut)
 def hsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Return parts of `ary` along axis 1, or axis 0 where it has no other one; see `split`.
 
@@ -76,6 +86,7 @@ def hsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     return list(split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0))
 
 
+@deferred_each(_cut)
 def vsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Return parts of `ary` along axis 0; see `split`.
 
@@ -94,6 +105,7 @@ def vsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     return list(split(_with_axes("vsplit", ary, 2), indices_or_sections, 0))
 
 
+@deferred_each(_cut)
 def dsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Return parts of `ary` along axis 2; see `split`.
 
@@ -119,6 +131,11 @@ def _with_axes(name: str, ary: Any, count: int) -> Any:
     return ary
 
 
+def _elements(x: Any, /, *, axis: int = 0) -> Any:
+    raise needs_axes("unstack", f"Take an element where it is used, rg.take(x, i, axis={axis}).")
+
+
+@deferred_each(_elements)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Return all elements of `x` along an axis: `unbind` by the name of the array API standard.
 
@@ -151,6 +168,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return unbind(x, axis)
 
 
+@deferred
 def narrow(x: Any, axis: int, start: int, length: int) -> Any:
     """Return `length` elements of `x` along an axis, from `start` on.
 

@@ -15,9 +15,10 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
 from reactgrad.ops._chain import over, times
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import ELEMENTWISE, equal
 from reactgrad.ops._index import Placed, infer_part, part_at
-from reactgrad.ops._layout import spread
+from reactgrad.ops._layout import known_shape, spread
 from reactgrad.ops._places import Index, Slot
 from reactgrad.ops._shapes import common_device, promote
 
@@ -230,7 +231,15 @@ def put_at(x: Any, index: Index, indices: Sequence[Any], v: Any, how: str, disti
         True if the caller knows that the index has no place twice.
     """
     known = distinct or has_each_once(x, index, indices)
+    if not known and not indices and known_shape(x) is None:
+        return _put_later(x, index, v, how)  # whether a place stands twice depends on the lengths
     return _put_at(x, index, indices, v, how, known)
+
+
+@deferred
+def _put_later(x: Any, index: Index, v: Any, how: str) -> Any:
+    """Return the same of an index without Vars, once the lengths of `x` are known."""
+    return put_at(x, index, (), v, how, False)
 
 
 def has_each_once(x: Any, index: Index, indices: Sequence[Any]) -> bool:
@@ -243,17 +252,22 @@ def has_each_once(x: Any, index: Index, indices: Sequence[Any]) -> bool:
         return found is not None and found.dtype.kind == "b"
     if len(arrays) == 1 and arrays[0].dtype.kind == "b":
         return True
-    shape = x.shape
+    shape = known_shape(x)
     used = [p for p in index.parts if p is not None and p is not Ellipsis]
-    if None in shape or len(used) > len(shape) or any(p.dtype.kind == "b" for p in arrays):
+    if (
+        shape is None
+        or None in shape
+        or len(used) > len(shape)
+        or any(p.dtype.kind == "b" for p in arrays)
+    ):
         return False
-    lengths = [_axis_length(shape, index, p) for p in arrays]
+    lengths: Any = [_axis_length(shape, index, p) for p in arrays]
     fronts = [np.where(p < 0, p + n, p) for p, n in zip(arrays, lengths, strict=True)]
     places = np.ravel_multi_index(np.broadcast_arrays(*fronts), lengths, mode="wrap")
     return np.unique(places).size == places.size
 
 
-def _axis_length(shape: tuple[int, ...], index: Index, part: Any) -> int:
+def _axis_length(shape: Any, index: Index, part: Any) -> Any:
     """Return the length of the axis that an array of integers in an index is for."""
     parts = index.parts
     at = next(i for i, p in enumerate(parts) if p is part)

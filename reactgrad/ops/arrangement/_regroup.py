@@ -9,6 +9,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.backend._parts import regrouped
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._layout import alias, expand_dims, like_shape, reshape, shape_attr, share_memory
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis, size_of
@@ -69,6 +70,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     return reshape(node(a), -1, order=order)
 
 
+@deferred
 def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C") -> Any:
     """Return `x` with neighbouring axes taken together to one.
 
@@ -120,6 +122,7 @@ def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C
     return apply(REGROUP, (x,), (first, last - first + 1, (-1,)))
 
 
+@deferred
 def unflatten(x: Any, axis: int, sizes: int | tuple[int, ...]) -> Any:
     """Return `x` with one axis taken apart into several.
 
@@ -192,6 +195,12 @@ def _at_least_3(x: Any) -> Any:
     return expand_dims(x, ((0, 1, 2), (0, 2), 2)[x.ndim])
 
 
+def _one_each(*arys: Any) -> Any:
+    """Return the nest of results of ``atleast_1d`` and its like."""
+    return None if len(arys) == 1 else (None,) * len(arys)
+
+
+@deferred_each(_one_each)
 def atleast_1d(*arys: Any) -> Any:
     """Return values with at least one axis: numbers become arrays of one element.
 
@@ -215,6 +224,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _several(_at_least_1, arys)
 
 
+@deferred_each(_one_each)
 def atleast_2d(*arys: Any) -> Any:
     """Return values with at least two axes: new ones come first.
 
@@ -238,6 +248,7 @@ def atleast_2d(*arys: Any) -> Any:
     return _several(_at_least_2, arys)
 
 
+@deferred_each(_one_each)
 def atleast_3d(*arys: Any) -> Any:
     """Return values with at least three axes: a row becomes (1, n, 1), a matrix (m, n, 1).
 

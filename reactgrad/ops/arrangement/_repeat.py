@@ -11,6 +11,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._layout import (
     _in_memory,
     reshape,
@@ -119,6 +120,7 @@ def _infer_numbers(specs: tuple[Spec, ...], attrs: Attrs) -> None:
 REPEAT_NUMBERS = Op("repeat_numbers", _infer_numbers, (None,), (None,))
 
 
+@deferred_each(without=("repeats",))
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """Return `a` with each element along an axis several times.
 

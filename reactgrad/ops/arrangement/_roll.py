@@ -10,6 +10,7 @@ from reactgrad._errors import DTypeError, ImplicitValueError, ShapeError
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import alias
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
@@ -29,6 +30,7 @@ def _roll_rule(g: Any, ans: Any, x: Any, shifts: tuple[int, ...], axes: Any) -> 
 ROLL = Op("roll", _infer_roll, (_roll_rule,), (LINEAR,))
 
 
+@deferred
 def roll(a: Any, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Any:
     """Return `a` with its elements moved along axes; those that leave at one end enter at the other.
 

@@ -13,6 +13,7 @@ from reactgrad.backend.array_api._arrangement import register_windows
 from reactgrad.backend.numpy import _windows
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import shape_attr
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
@@ -61,6 +62,7 @@ WINDOW_SUM = Op(
 )
 
 
+@deferred
 def sliding_window_view(
     x: Any,
     window_shape: int | tuple[int, ...],

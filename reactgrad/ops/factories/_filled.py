@@ -9,6 +9,7 @@ import numpy as np
 from reactgrad._errors import ShapeError
 from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, current_graph, stacked
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import broadcast_to, shape_attr, spread_like
 from reactgrad.ops._operand import in_dtype, node
 
@@ -138,6 +139,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: str | None
         ) from None
 
 
+@deferred
 def zeros_like(
     a: Any, dtype: Any = None, *, shape: Shape | None = None, device: str | None = None
 ) -> Any:
@@ -179,6 +181,7 @@ def zeros_like(
     return _like("zeros_like", a, 0, dtype, shape, device)
 
 
+@deferred
 def ones_like(
     a: Any, dtype: Any = None, *, shape: Shape | None = None, device: str | None = None
 ) -> Any:
@@ -194,6 +197,7 @@ def ones_like(
     return _like("ones_like", a, 1, dtype, shape, device)
 
 
+@deferred
 def empty_like(
     prototype: Any, dtype: Any = None, *, shape: Shape | None = None, device: str | None = None
 ) -> Any:
@@ -209,6 +213,7 @@ def empty_like(
     return _like("empty_like", prototype, 0, dtype, shape, device)
 
 
+@deferred
 def full_like(
     a: Any,
     fill_value: Any,

@@ -13,6 +13,7 @@ from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _attention
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import swap_last
 from reactgrad.ops._matmul import matmul
 from reactgrad.ops._shapes import resolve
@@ -44,6 +45,7 @@ CAUSAL: Final = Op(
 )
 
 
+@deferred
 def scaled_dot_product_attention(
     query: Any,
     key: Any,
@@ -120,6 +122,7 @@ def _heads(one: Any, query: Any) -> Any:
     return ops.repeat(one, want // have, -3)
 
 
+@deferred
 def attention_weights(
     query: Any,
     key: Any,

@@ -17,6 +17,7 @@ from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _convolution
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import known_shape, reshape, spread
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device, promote
@@ -301,6 +302,7 @@ def _conv(
     return without_samples(apply(CONV if bias is None else CONV_BIAS, operands, attrs), added)
 
 
+@deferred
 def conv1d(
     input: Any,
     weight: Any,
@@ -350,6 +352,7 @@ def conv1d(
     return _conv(1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@deferred
 def conv2d(
     input: Any,
     weight: Any,
@@ -403,6 +406,7 @@ def conv2d(
     return _conv(2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@deferred
 def conv3d(
     input: Any,
     weight: Any,

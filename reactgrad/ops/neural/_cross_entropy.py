@@ -13,6 +13,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nodes._handle import Handle, stacked
+from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._elementwise import not_equal
 from reactgrad.ops._layout import known_shape, spread_like
 from reactgrad.ops._operand import node
@@ -23,6 +24,7 @@ from reactgrad.ops._where import where
 from reactgrad.ops.neural._losses import counted, picked_loss, reduced
 
 
+@deferred_each(without=("target",))
 def cross_entropy(
     logits: Any,
     labels: Any,

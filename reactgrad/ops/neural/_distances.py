@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad import ops
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import maximum, minimum, relu
 from reactgrad.ops._operand import node, nodes_of
 from reactgrad.ops._reduce import sum
@@ -12,6 +13,7 @@ from reactgrad.ops._where import where
 from reactgrad.ops.neural._losses import reduced
 
 
+@deferred
 def cosine_similarity(x1: Any, x2: Any, /, axis: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosine of the angle between vectors along an axis.
 
@@ -62,6 +64,7 @@ def normalize(input: Any, /, p: float = 2.0, axis: int = 1, eps: float = 1e-12) 
     return x / maximum(ops.norm(x, p, axis, True), eps)
 
 
+@deferred
 def pairwise_distance(
     x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False
 ) -> Any:
@@ -79,6 +82,7 @@ def pairwise_distance(
     return ops.norm(one - other + eps, p, -1, keepdims)
 
 
+@deferred
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, /, *, margin: float = 0.0, reduction: str = "mean"
 ) -> Any:
@@ -98,6 +102,7 @@ def cosine_embedding_loss(
     return reduced("cosine_embedding_loss", costs, reduction)
 
 
+@deferred
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,

@@ -12,6 +12,7 @@ from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _embedding
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._elementwise import equal
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._shapes import common_device
@@ -28,6 +29,7 @@ def _infer_is_row(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 IS_ROW_FROM_END: Final = Op("is_row_from_end", _infer_is_row, (None, None), (None, None))
 
 
+@deferred_each(without=("input",))
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """Return the rows of a table with the given numbers.
 

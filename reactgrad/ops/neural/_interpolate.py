@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend.numpy._taps import Rule
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops.neural._resampling import resample
 from reactgrad.ops.neural._space import each, operand
 
@@ -21,6 +22,7 @@ _MODES: Final = {
 }
 
 
+@deferred
 def interpolate(
     input: Any,
     size: Any = None,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad._errors import ShapeError
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import power, square
 from reactgrad.ops.neural._resampling import resample
 from reactgrad.ops.neural._space import operand, whole
 
 
+@deferred
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:

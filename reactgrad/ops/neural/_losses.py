@@ -15,6 +15,7 @@ from reactgrad.backend.numpy import _losses
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Op
 from reactgrad.ops._chain import over, times
+from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._elementwise import (
     absolute,
     exp,
@@ -84,6 +85,7 @@ def _weighted(costs: Any, weight: Any) -> Any:
     return costs if weight is None else costs * weight
 
 
+@deferred
 def mse_loss(input: Any, target: Any, /, *, reduction: str = "mean", weight: Any = None) -> Any:
     """Return the mean of squared differences.
 
@@ -130,6 +132,7 @@ def _weighted_mean(name: str, costs: Any, weight: Any, reduction: str) -> Any:
     return sum(weighted) / sum(spread_like(node(weight, costs), costs))
 
 
+@deferred
 def l1_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> Any:
     """Return the mean of absolute differences; the gradient where they are 0 is 0. See ``mse_loss``.
 
@@ -145,6 +148,7 @@ def l1_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> Any:
     return reduced("l1_loss", absolute(one - other), reduction)
 
 
+@deferred
 def huber_loss(input: Any, target: Any, /, *, reduction: str = "mean", delta: float = 1.0) -> Any:
     """Return the mean of half squares up to `delta`, and beyond it of a line with the same slope.
 
@@ -170,6 +174,7 @@ def huber_loss(input: Any, target: Any, /, *, reduction: str = "mean", delta: fl
     return reduced("huber_loss", near * (apart - 0.5 * near), reduction)
 
 
+@deferred
 def smooth_l1_loss(
     input: Any, target: Any, /, *, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
@@ -223,6 +228,7 @@ BINARY_CROSS_ENTROPY: Final = Op(
 )
 
 
+@deferred
 def binary_cross_entropy(
     input: Any, target: Any, /, weight: Any = None, *, reduction: str = "mean"
 ) -> Any:
@@ -252,6 +258,7 @@ def binary_cross_entropy(
     return reduced("binary_cross_entropy", _weighted(costs, weight), reduction)
 
 
+@deferred
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,
@@ -288,6 +295,7 @@ def binary_cross_entropy_with_logits(
     return reduced("binary_cross_entropy_with_logits", _weighted(costs, weight), reduction)
 
 
+@deferred_each(without=("target",))
 def nll_loss(
     input: Any,
     target: Any,
@@ -359,6 +367,7 @@ def counted(labels: Any, weight: Any, ignore_index: int | None, dtype: Any) -> A
     return where(kept, ops.take(node(weight, labels), where(kept, labels, 0)), 0.0)
 
 
+@deferred
 def kl_div(input: Any, target: Any, /, *, reduction: str = "mean", log_target: bool = False) -> Any:
     """Return the divergence of a distribution from one given by its logarithms.
 
@@ -394,6 +403,7 @@ def kl_div(input: Any, target: Any, /, *, reduction: str = "mean", log_target: b
 # --- distances and margins ---------------------------------------------------------------------
 
 
+@deferred
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, /, *, margin: float = 0.0, reduction: str = "mean"
 ) -> Any:
@@ -411,6 +421,7 @@ def margin_ranking_loss(
     return reduced("margin_ranking_loss", relu(-(target * (one - other)) + margin), reduction)
 
 
+@deferred
 def hinge_embedding_loss(
     input: Any, target: Any, /, *, margin: float = 1.0, reduction: str = "mean"
 ) -> Any:
@@ -432,6 +443,7 @@ def hinge_embedding_loss(
     return reduced("hinge_embedding_loss", costs, reduction)
 
 
+@deferred
 def soft_margin_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> Any:
     """Return the mean of ``log(1 + exp(-target * input))`` for targets 1 and -1.
 
@@ -447,6 +459,7 @@ def soft_margin_loss(input: Any, target: Any, /, *, reduction: str = "mean") -> 
     return reduced("soft_margin_loss", ops.softplus(-(t * x)), reduction)
 
 
+@deferred
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -478,6 +491,7 @@ def poisson_nll_loss(
     return reduced("poisson_nll_loss", costs, reduction)
 
 
+@deferred
 def gaussian_nll_loss(
     input: Any,
     target: Any,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad._errors import DTypeError
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._reduce import mean
 from reactgrad.ops.neural._pooling import parts, windows
 from reactgrad.ops.neural._resampling import resample
@@ -27,6 +28,7 @@ def _avg_pool(
     return without_samples(y, added)
 
 
+@deferred
 def avg_pool1d(
     input: Any,
     kernel_size: Any,
@@ -71,6 +73,7 @@ def avg_pool1d(
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+@deferred
 def avg_pool2d(
     input: Any,
     kernel_size: Any,
@@ -121,6 +124,7 @@ def avg_pool2d(
     )
 
 
+@deferred
 def avg_pool3d(
     input: Any,
     kernel_size: Any,
@@ -181,6 +185,7 @@ def adaptive_mean(name: str, axes: int, x: Any, output_size: Any) -> Any:
     return without_samples(y, added)
 
 
+@deferred
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     """Return the mean of each of `output_size` equal parts; see ``adaptive_avg_pool2d``.
 
@@ -214,6 +219,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     return adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
 
 
+@deferred
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     """Return the mean of each part of images that are cut into equal parts.
 
@@ -250,6 +256,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
 
 
+@deferred
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """Return the mean of each part along three axes; see ``adaptive_avg_pool2d``.
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from reactgrad._errors import DTypeError
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import absolute, equal, power
 from reactgrad.ops._where import where
 from reactgrad.ops.neural._pooling import pooled, windows
@@ -30,6 +31,7 @@ def _lp_pool(axes: int, x: Any, p: Any, kernel: Any, stride: Any, ceil: Any) -> 
     return without_samples(y, added)
 
 
+@deferred
 def lp_pool1d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
@@ -69,6 +71,7 @@ def lp_pool1d(
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@deferred
 def lp_pool2d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
@@ -110,6 +113,7 @@ def lp_pool2d(
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@deferred
 def lp_pool3d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:

@@ -18,6 +18,7 @@ from reactgrad.backend.numpy import _root_mean_square
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over, times
+from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._elementwise import sqrt
 from reactgrad.ops._layer_norm import layer_norm
 from reactgrad.ops._operand import in_dtype
@@ -51,6 +52,7 @@ def _channels(name: str, x: Any, least: int) -> None:
         )
 
 
+@deferred
 def batch_norm(
     input: Any,
     running_mean: Any = None,
@@ -105,6 +107,7 @@ def batch_norm(
     return _scaled((x - _by_channel(running_mean, x)) / deviation, weight, bias)
 
 
+@deferred
 def instance_norm(input: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
     """Return each channel of each sample moved to mean 0 and scaled to variance 1, then ``* weight + bias``.
 
@@ -130,6 +133,7 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, *, eps: floa
     return _scaled(layer_norm(x, axis=tuple(range(2, x.ndim)), eps=eps), weight, bias)
 
 
+@deferred
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, *, eps: float = 1e-5
 ) -> Any:
@@ -169,6 +173,7 @@ def group_norm(
     return _scaled(ops.flatten(y, 1, 2), weight, bias)
 
 
+@deferred_each(lambda input: (None, None))
 def batch_moments(input: Any) -> tuple[Any, Any]:
     """Return mean and variance of each channel over the batch, the variance with n - 1 in place of n.
 
@@ -217,6 +222,7 @@ ROOT_MEAN_SQUARE = Op(
 )
 
 
+@deferred
 def rms_norm(
     input: Any,
     weight: Any = None,

@@ -8,6 +8,7 @@ from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops.neural._space import operand, whole
 
 
@@ -67,6 +68,7 @@ def _images(name: str, x: Any) -> Any:
     return x
 
 
+@deferred
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Return images in which `upscale_factor`² channels at a time have become the pixels of a larger image.
 
@@ -102,6 +104,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return apply(SHUFFLE, (_images("pixel_shuffle", input),), (r,))
 
 
+@deferred
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Return images whose pixels have become channels: the reverse of ``pixel_shuffle``.
 

@@ -21,6 +21,7 @@ from reactgrad.backend.numpy import _pooling
 from reactgrad.backend.numpy._taps import Rule, length_of, window_length
 from reactgrad.nodes._handle import apply, current_graph
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import ALIAS
 from reactgrad.ops._reduce import max, mean
 from reactgrad.ops._shapes import common_device
@@ -194,6 +195,7 @@ def _max_pool(
     return pooled(x, rules, added, return_indices)
 
 
+@deferred
 def max_pool1d(
     input: Any,
     kernel_size: Any,
@@ -239,6 +241,7 @@ def max_pool1d(
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@deferred
 def max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -285,6 +288,7 @@ def max_pool2d(
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@deferred
 def max_pool3d(
     input: Any,
     kernel_size: Any,
@@ -350,6 +354,7 @@ def _adaptive_max(axes: int, x: Any, output_size: Any, return_indices: Any) -> A
     return pooled(x, rules, added, return_indices)
 
 
+@deferred
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest element of each of `output_size` equal parts; see ``adaptive_max_pool2d``.
 
@@ -385,6 +390,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max(1, input, output_size, return_indices)
 
 
+@deferred
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest element of each part of images that are cut into equal parts.
 
@@ -423,6 +429,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max(2, input, output_size, return_indices)
 
 
+@deferred
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest element of each part along three axes; see ``adaptive_max_pool2d``.
 
@@ -458,6 +465,7 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max(3, input, output_size, return_indices)
 
 
+@deferred
 def global_max_pool(input: Any) -> Any:
     """Return the largest element of each channel, with axes of length 1 in the place of space.
 
@@ -487,6 +495,7 @@ def global_max_pool(input: Any) -> Any:
     return max(input, _space("global_max_pool", input), keepdims=True)
 
 
+@deferred
 def global_avg_pool(input: Any) -> Any:
     """Return the mean of each channel, with axes of length 1 in the place of space.
 

@@ -23,6 +23,7 @@ from reactgrad.backend.numpy import _recurrence
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import alias, expand_dims, transpose
 from reactgrad.ops._linear import linear
@@ -389,6 +390,17 @@ class _Given:
         return (transpose(found, (1, 0, 2)) if self.first else found), last
 
 
+def _states(*args: Any, **options: Any) -> Any:
+    """Return the nest of results of ``rnn`` and ``gru``."""
+    return None, None
+
+
+def _states_and_cells(*args: Any, **options: Any) -> Any:
+    """Return the nest of results of ``lstm``."""
+    return None, (None, None)
+
+
+@deferred_each(_states)
 def rnn(
     input: Any,
     state: Any,
@@ -449,6 +461,7 @@ def rnn(
     return given.outputs(states)
 
 
+@deferred_each(_states_and_cells)
 def lstm(
     input: Any,
     state: Any,
@@ -498,6 +511,7 @@ def lstm(
     return output, (end, given.narrow(last))
 
 
+@deferred_each(_states)
 def gru(
     input: Any,
     state: Any,

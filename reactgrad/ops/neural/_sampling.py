@@ -16,6 +16,7 @@ from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _sampling
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._join import stack
 from reactgrad.ops._layout import known_shape, reshape, swap_last
 from reactgrad.ops._matmul import matmul
@@ -150,6 +151,7 @@ BACK_LIKE = Op(
 add_kernels(_sampling.register, on_host(_sampling.NAMES))
 
 
+@deferred
 def grid_sample(
     input: Any,
     grid: Any,
@@ -213,6 +215,7 @@ def grid_sample(
     return _sample(x, places, (mode, padding_mode, bool(align_corners), (0,) * axes))
 
 
+@deferred
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
     """Return the places for ``grid_sample`` to which affine maps bring the pixels of images.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from reactgrad._errors import ShapeError
 from reactgrad.nodes._handle import apply
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._operand import node
 from reactgrad.ops.neural._convolution import TRANSPOSE, along_channels, differ
 from reactgrad.ops.neural._space import each, operand, whole, with_samples, without_samples
@@ -49,6 +50,7 @@ def _conv_transpose(
     return without_samples(y, added)
 
 
+@deferred
 def conv_transpose1d(
     input: Any,
     weight: Any,
@@ -99,6 +101,7 @@ def conv_transpose1d(
     )
 
 
+@deferred
 def conv_transpose2d(
     input: Any,
     weight: Any,
@@ -152,6 +155,7 @@ def conv_transpose2d(
     )
 
 
+@deferred
 def conv_transpose3d(
     input: Any,
     weight: Any,

@@ -11,6 +11,7 @@ from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _pixels
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import expand_dims, known_shape, squeeze
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.neural._space import each, operand, pairs, places, too_long, with_samples
@@ -96,6 +97,7 @@ def _window(name: str, kernel: Any, dilation: Any, padding: Any, stride: Any) ->
     )
 
 
+@deferred
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
@@ -134,6 +136,7 @@ def unfold(
     return squeeze(y, 0) if added else y
 
 
+@deferred
 def fold(
     input: Any,
     output_size: Any,

@@ -6,6 +6,7 @@ from typing import Any
 
 from reactgrad import ops
 from reactgrad._errors import ShapeError
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply, negative, sigmoid
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
@@ -13,6 +14,7 @@ from reactgrad.ops._softmax import softmax
 from reactgrad.ops._split import split
 
 
+@deferred
 def glu(input: Any, axis: int = -1) -> Any:
     """Return the first half of an axis times the sigmoid of the second (Dauphin and others, 2017).
 
@@ -46,6 +48,7 @@ def glu(input: Any, axis: int = -1) -> Any:
     return multiply(first, sigmoid(second))
 
 
+@deferred
 def softmin(input: Any, axis: int = -1) -> Any:
     """Return ``softmax(-input)``: large where the input is small.
 
@@ -60,6 +63,7 @@ def softmin(input: Any, axis: int = -1) -> Any:
     return softmax(negative(input), axis)
 
 
+@deferred
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """Return ``input1 @ weight[k] @ input2 + bias[k]`` for each k.
 

@@ -14,6 +14,7 @@ from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred_each, needs_axes
 from reactgrad.ops._layout import known_shape
 from reactgrad.ops._operand import flat, given, holds, known_dtype
 from reactgrad.ops._where import where
@@ -35,6 +36,15 @@ FLATNONZERO = Op("flatnonzero", _by_value, (None,), (None,))
 ARGWHERE = Op("argwhere", _by_value, (None,), (None,))
 
 
+def _indices(a: Any) -> Any:
+    raise needs_axes(
+        "nonzero",
+        "rg.argwhere(x) has a row for each element, rg.flatnonzero(x) takes all axes as one, and x[x != 0] is "
+        "the elements.",
+    )
+
+
+@deferred_each(_indices)
 def nonzero(a: Any) -> tuple[Any, ...]:
     """Return the indices of the elements that are not zero, one array for each axis.
 

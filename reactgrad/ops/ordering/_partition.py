@@ -11,6 +11,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._index import Placed
 from reactgrad.ops._operand import with_axis
 from reactgrad.ops._places import along
@@ -159,6 +160,7 @@ def _infer_topk(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 TOPK = Op("topk", _infer_topk, (None,), (None,))
 
 
+@deferred_each(lambda *args, **options: (None, None))
 def topk(
     x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Any, Any]:

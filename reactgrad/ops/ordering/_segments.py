@@ -13,6 +13,7 @@ from reactgrad.backend.numpy import _segments as _kernels
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._elementwise import equal, maximum
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._operand import given, holds, known_dtype
@@ -153,6 +154,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     return _sum(*_operands("segment_sum", data, segment_ids, num_segments))
 
 
+@deferred_each(without=("segment_ids",))
 def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
     """Return the mean of the rows of each segment.
 

@@ -13,6 +13,7 @@ from reactgrad.backend.numpy import _ordering
 from reactgrad.nodes._handle import Handle, apply, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._index import Placed
 from reactgrad.ops._operand import flat
 from reactgrad.ops._places import along
@@ -210,6 +211,7 @@ LEXSORT = Op(
 )
 
 
+@deferred
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Return the indices that sort by several keys: by the last one, then by the one before, and so on.
 
@@ -249,6 +251,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return apply(LEXSORT, keys, (int(axis),))
 
 
+@deferred
 def sort_complex(a: Any) -> Any:
     """Return the elements as complex numbers, sorted along the last axis by real, then imaginary parts.
 

@@ -14,6 +14,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import check_numbers
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._index import GATHER
 from reactgrad.ops._layout import known_shape
 from reactgrad.ops._operand import flat, given, with_axis
@@ -121,6 +122,7 @@ def _check_fixed(x: Any, numbers: Any, axis: int) -> None:
         check_numbers(numbers, shape, axis)
 
 
+@deferred_each(without=("index",))
 def index_select(x: Any, axis: int, index: Any) -> Any:
     """Return the rows along an axis at indices.
 

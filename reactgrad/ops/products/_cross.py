@@ -12,6 +12,7 @@ from reactgrad.backend.array_api import _cross as _standard
 from reactgrad.backend.numpy import _cross
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply, negative, subtract
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import stack
@@ -49,6 +50,7 @@ CROSS: Final = Op(
 )
 
 
+@deferred
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:

@@ -11,6 +11,7 @@ from reactgrad.backend.numpy import _diagonal
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._reduce import axis_of, sum
 from reactgrad.ops._shapes import AxisError, normal_axis
@@ -120,6 +121,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return apply(DIAGONAL, (a,), (axis_of(offset), axis_of(axis1), axis_of(axis2), False))
 
 
+@deferred
 def diag(v: Any, k: int = 0) -> Any:
     """Return a diagonal of a matrix, or the matrix that has the vector `v` as a diagonal.
 
@@ -160,6 +162,7 @@ def diag(v: Any, k: int = 0) -> Any:
     return apply(PLACE_DIAGONAL, (v,), (None, axis_of(k), -2, -1, True))
 
 
+@deferred
 def diagflat(v: Any, k: int = 0) -> Any:
     """Return the matrix that has all elements of `v` on a diagonal.
 
@@ -187,6 +190,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(reshape(v, -1), k)
 
 
+@deferred
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """Return the sum of a diagonal of each matrix.
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply
 from reactgrad.ops._layout import reshape, swap_last
 from reactgrad.ops._matmul import matmul
@@ -40,6 +41,7 @@ def _summed(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> An
     return contract(a, b, first, second, kept, stretches=False)
 
 
+@deferred
 def dot(a: Any, b: Any) -> Any:
     """Return the product of vectors and matrices, as ``np.dot`` defines it for any number of axes.
 
@@ -77,6 +79,7 @@ def dot(a: Any, b: Any) -> Any:
     return _summed(a, b, (a.ndim - 1,), (max(b.ndim - 2, 0),))
 
 
+@deferred
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sum of products over the last axes.
 
@@ -109,6 +112,7 @@ def inner(a: Any, b: Any, /) -> Any:
     return _summed(a, b, (a.ndim - 1,), (b.ndim - 1,))
 
 
+@deferred
 def outer(a: Any, b: Any) -> Any:
     """Return all products of an element of `a` and one of `b`.
 
@@ -139,6 +143,7 @@ def _flat(x: Any) -> Any:
     return x if x.ndim == 1 else reshape(x, -1)
 
 
+@deferred
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return the sum of products over pairs of axes.
 
@@ -202,6 +207,7 @@ def _listed(axes: Any) -> tuple[Any, ...]:
     return tuple(axes) if getattr(axes, "ndim", 1) and hasattr(axes, "__iter__") else (axes,)
 
 
+@deferred
 def vdot(a: Any, b: Any, /) -> Any:
     """Return the sum of the products of all elements, those of `a` conjugated.
 
@@ -232,6 +238,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     return contract(a, b, "a", "a", "", a.dtype.kind == "c", stretches=False)
 
 
+@deferred
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the sums of products along an axis, the elements of `x1` conjugated.
 
@@ -284,6 +291,7 @@ def _longer(first: str, second: str) -> str:
     return first if len(first) >= len(second) else second
 
 
+@deferred
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Return products of matrices with vectors; leading axes broadcast.
 
@@ -319,6 +327,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return contract(x1, x2, first + "yz", second + "z", kept, stretches=False)
 
 
+@deferred
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Return products of vectors, conjugated, with matrices; leading axes broadcast.
 
@@ -363,6 +372,7 @@ def _check_axes(name: str, *needs: tuple[Any, int]) -> None:
             )
 
 
+@deferred
 def matrix_transpose(x: Any, /) -> Any:
     """Return each matrix with rows and columns exchanged.
 

@@ -12,6 +12,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import alias, known_shape
 from reactgrad.ops.products._contract import alone, contract, ordered
 from reactgrad.ops.products._operands import variables
@@ -24,6 +25,7 @@ _LENGTH_UNKNOWN = 64
 Path = tuple[tuple[int, ...], ...]
 
 
+@deferred
 def einsum(
     *operands: Any, optimize: Any = "greedy", dtype: Any = None, casting: str = "safe"
 ) -> Any:

@@ -10,6 +10,7 @@ from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.ops._clip import clip
 from reactgrad.ops._complex import conj, imag, real
+from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._elementwise import maximum, sqrt
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import expand_dims, reshape, transpose
@@ -20,6 +21,14 @@ from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops.reductions._deviation import length
 
 
+def _means(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, **options: Any
+) -> Any:
+    """Return the nest of results of ``average``."""
+    return (None, None) if returned else None
+
+
+@deferred_each(_means)
 def average(
     a: Any,
     axis: Axis = None,
@@ -108,6 +117,7 @@ def _beside_axes(a: Any, axis: Axis, weights: Any) -> Any:
     return stretched(expand_dims(weights, new) if new else weights, a)
 
 
+@deferred
 def cov(
     m: Any,
     y: Any = None,
@@ -218,6 +228,7 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
     return found
 
 
+@deferred
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """Return the correlation coefficients of variables.
 

@@ -14,6 +14,7 @@ from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _unwrapped
 from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._deferred import deferred, deferred_each, needs_axes
 from reactgrad.ops._elementwise import multiply, not_equal, subtract
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import broadcast_to, expand_dims, reshape, spread_like
@@ -55,6 +56,7 @@ def _beside(name: str, x: Any, value: Any, axis: int) -> Any:
     return value
 
 
+@deferred
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Return the differences of neighbours along an axis, taken `n` times.
 
@@ -112,6 +114,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return a
 
 
+@deferred
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbours in a row of all elements.
 
@@ -157,6 +160,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts, 0) if len(parts) > 1 else apart
 
 
+@deferred
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Return the integral of `y` along an axis by the trapezoidal rule.
 
@@ -273,6 +277,15 @@ def unwrap(
 # --- slopes ---------------------------------------------------------------------------------------------
 
 
+def _slopes(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return the nest of results of ``gradient``."""
+    if axis is None:
+        raise needs_axes("gradient", "Name the axes: rg.gradient(f, axis=0) or axis=(0, 1).")
+    count = len(axis) if isinstance(axis, list | tuple) else 1
+    return None if count == 1 else (None,) * count
+
+
+@deferred_each(_slopes)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return the slopes of a function given on a grid, by central differences (not derivatives of nodes).
 

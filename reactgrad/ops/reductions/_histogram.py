@@ -12,6 +12,7 @@ from reactgrad.backend.numpy import _histograms
 from reactgrad.backend.numpy._through_host import through_host
 from reactgrad.nodes._handle import Handle, apply, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.ops._deferred import deferred_each, needs_axes
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import stack
 from reactgrad.ops._layout import expand_dims, reshape
@@ -228,6 +229,19 @@ def histogram(
     return counts, edges
 
 
+def _counts_and_edges(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> Any:
+    """Return the nest of results of ``histogramdd``."""
+    rows = next((one for one in (sample, bins, range) if isinstance(one, list | tuple)), None)
+    if rows is None:
+        raise needs_axes(
+            "histogramdd", "Give bins for each axis, rg.histogramdd(points, bins=(10, 10))."
+        )
+    return None, (None,) * len(rows)
+
+
+@deferred_each(_counts_and_edges)
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, tuple[Any, ...]]:

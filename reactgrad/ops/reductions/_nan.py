@@ -11,6 +11,7 @@ from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import isnan, logical_and, logical_not
 from reactgrad.ops._operand import in_dtype, node, stretched
 from reactgrad.ops._reduce import Axis, attrs_of, counting, mean, reduction, sum
@@ -57,6 +58,7 @@ def _filled(a: Any, number: int, *others: Any) -> Any:
     return apply(WITHOUT_NAN, (a,), (float(number),)) if a.dtype.kind in "fc" else a
 
 
+@deferred
 def nansum(
     a: Any,
     axis: Axis = None,
@@ -90,6 +92,7 @@ def nansum(
     return sum(a, axis, keepdims=keepdims, dtype=dtype, initial=initial, where=where)
 
 
+@deferred
 def nanprod(
     a: Any,
     axis: Axis = None,
@@ -123,6 +126,7 @@ def nanprod(
     return prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
+@deferred
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """Return the running sum along an axis, with NaN taken as 0.
 
@@ -146,6 +150,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
     return cumsum(_filled(a, 0), axis, dtype)
 
 
+@deferred
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """Return the running product along an axis, with NaN taken as 1.
 
@@ -175,6 +180,7 @@ def _numbers(a: Any, where: Any) -> Any:
     return mask if where is True else logical_and(mask, in_dtype(node(where, a), bool))
 
 
+@deferred
 def nanmean(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True
 ) -> Any:
@@ -244,6 +250,7 @@ def _deviation(
     return in_dtype(root(found) if op is NANSTD else found, dtype or real_dtype(a.dtype))
 
 
+@deferred
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -278,6 +285,7 @@ def nanvar(
     return _deviation(NANVAR, a, axis, dtype, ddof, keepdims, (where, mean, correction))
 
 
+@deferred
 def nanstd(
     a: Any,
     axis: Axis = None,

@@ -14,6 +14,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._complex import conj, real
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import absolute, equal, power, sign
 from reactgrad.ops._layout import expand_dims, transpose
 from reactgrad.ops._operand import in_dtype, node
@@ -136,6 +137,7 @@ def _singular_values(x: Any, axes: tuple[int, int]) -> Any:
     return import_module("reactgrad.linalg").svdvals(x)
 
 
+@deferred
 def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return a norm of vectors or matrices; its gradient at 0 is 0.
 

@@ -14,6 +14,7 @@ from reactgrad.backend.numpy._through_host import through_host
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._chain import times
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._operand import beside, in_dtype, node
 from reactgrad.ops._reduce import Axis, attrs_of, reduced_axes, sum
@@ -217,6 +218,7 @@ def _within(q: Any, most: int) -> bool:
     return True
 
 
+@deferred
 def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Return the median over axes.
 
@@ -252,6 +254,7 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     return _quantile("median", a, 0.5, axis, "linear", keepdims)
 
 
+@deferred
 def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Return the median over axes of the elements that are not NaN.
 
@@ -276,6 +279,7 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     return _quantile("nanmedian", a, 0.5, axis, "linear", keepdims)
 
 
+@deferred
 def quantile(
     a: Any,
     q: Any,
@@ -330,6 +334,7 @@ def quantile(
     return _quantile("quantile", a, q, axis, method, keepdims, weights)
 
 
+@deferred
 def percentile(
     a: Any,
     q: Any,
@@ -368,6 +373,7 @@ def percentile(
     return _quantile("percentile", a, q, axis, method, keepdims, weights)
 
 
+@deferred
 def nanquantile(
     a: Any,
     q: Any,
@@ -405,6 +411,7 @@ def nanquantile(
     return _quantile("nanquantile", a, q, axis, method, keepdims, weights)
 
 
+@deferred
 def nanpercentile(
     a: Any,
     q: Any,

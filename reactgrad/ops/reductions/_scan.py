@@ -13,6 +13,7 @@ from reactgrad.backend.numpy import _scans
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
 from reactgrad.ops._chain import times
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply
 from reactgrad.ops._layout import known_shape, reshape
 from reactgrad.ops._operand import in_dtype, node
@@ -232,6 +233,7 @@ def _one_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
     return x, axis
 
 
+@deferred
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
@@ -272,6 +274,7 @@ def cumulative_sum(
     return apply(LED, (y,), (axis, 0.0)) if include_initial else y
 
 
+@deferred
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:

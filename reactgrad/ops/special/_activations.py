@@ -16,6 +16,7 @@ from reactgrad.backend.numpy import _activations
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._astype import astype
 from reactgrad.ops._chain import times
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import (
     absolute,
     exp,
@@ -538,6 +539,7 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
     return apply(THRESHOLD, (x,), (float(threshold), float(value)))
 
 
+@deferred
 def prelu(x: Any, /, weight: Any) -> Any:
     """Return x where it is positive, else x times a weight that is learned.
 

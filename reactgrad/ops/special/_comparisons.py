@@ -13,6 +13,7 @@ from reactgrad.backend.numpy import _comparisons
 from reactgrad.nodes._handle import apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._complex import imag
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import equal, not_equal
 from reactgrad.ops._layout import alias
 from reactgrad.ops._shapes import broadcast, common_device, operand_types, resolve
@@ -133,6 +134,7 @@ def allclose(
     return apply(ALLCLOSE, (a, b), (float(rtol), float(atol), bool(equal_nan)))
 
 
+@deferred
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Return whether two values have the same shape and the same elements.
 
@@ -161,6 +163,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return apply(ARRAY_EQUAL, (a1, a2), (bool(equal_nan),))
 
 
+@deferred
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Return whether two values are equal after one of them is broadcast to the shape of the other.
 
@@ -185,6 +188,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     return apply(ARRAY_EQUIV, (a1, a2))
 
 
+@deferred
 def isneginf(x: Any, /) -> Any:
     """Return for each element whether it is minus infinity.
 
@@ -214,6 +218,7 @@ def isneginf(x: Any, /) -> Any:
     return equal(_real("isneginf", x), -np.inf)
 
 
+@deferred
 def isposinf(x: Any, /) -> Any:
     """Return for each element whether it is plus infinity.
 
@@ -335,6 +340,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
+@deferred
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """Return real numbers as they are, and refuse complex ones.
 

@@ -14,6 +14,7 @@ from reactgrad.backend.numpy._convolve import extent
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._complex import conj
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._shapes import common_device, operand_types, resolve
 from reactgrad.ops.special._pairs import together
@@ -84,6 +85,7 @@ def _series(a: Any, v: Any) -> list[Any]:
     return [one if one.ndim else reshape(one, (1,)) for one in together(a, v)]
 
 
+@deferred
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """Return the convolution of two series.
 
@@ -118,6 +120,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return apply(CONVOLVE, _series(a, v), (_mode("convolve", mode),))
 
 
+@deferred
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """Return the correlation of two series, the convolution with the second one reversed and conjugated.
 

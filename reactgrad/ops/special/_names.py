@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.ops._astype import astype
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import arccos, arcsin, arctan, arctan2, divide, power, remainder
 from reactgrad.ops.special._pairs import together
 from reactgrad.ops.special._ufuncs import (
@@ -31,6 +32,7 @@ pow = power
 fix = trunc
 
 
+@deferred
 def float_power(x: Any, y: Any, /) -> Any:
     """Return x to the power y in float64, or complex128, whatever the operands are.
 

@@ -18,6 +18,7 @@ from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._chain import over
 from reactgrad.ops._complex import real
+from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._elementwise import add, subtract
 from reactgrad.ops._join import concatenate, stack
 from reactgrad.ops._layout import reshape
@@ -87,6 +88,7 @@ POLYVAL_BACK: Final = Op(
 )
 
 
+@deferred
 def polyval(p: Any, x: Any) -> Any:
     """Return the values of a polynomial.
 
@@ -175,6 +177,7 @@ def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
     return apply(POLY_EXTEND, (a1, a2)), apply(POLY_EXTEND, (a2, a1))
 
 
+@deferred
 def polyadd(a1: Any, a2: Any) -> Any:
     """Return the sum of two polynomials.
 
@@ -204,6 +207,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return add(*_aligned(a1, a2))
 
 
+@deferred
 def polysub(a1: Any, a2: Any) -> Any:
     """Return the difference of two polynomials.
 
@@ -233,6 +237,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     return subtract(*_aligned(a1, a2))
 
 
+@deferred
 def polymul(a1: Any, a2: Any) -> Any:
     """Return the product of two polynomials.
 
@@ -262,6 +267,7 @@ def polymul(a1: Any, a2: Any) -> Any:
     return convolve(a1, a2)
 
 
+@deferred_each(lambda u, v: (None, None))
 def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     """Return the quotient and the remainder of two polynomials.
 
@@ -350,6 +356,7 @@ def _widened(p: Any, dtype: Any) -> Any:
     return p if p.dtype == wide else astype(p, wide)
 
 
+@deferred
 def polyder(p: Any, m: int = 1) -> Any:
     """Return a derivative of a polynomial.
 
@@ -383,6 +390,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return _derivative(_widened(p, np.int64), order) if order else p
 
 
+@deferred
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """Return an integral of a polynomial.
 
@@ -455,6 +463,7 @@ POLY_ROOTS: Final = Op(
 )
 
 
+@deferred
 def roots(p: Any) -> Any:
     """Return the roots of a polynomial.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import ShapeError
 from reactgrad.nodes._handle import Handle, graph_of
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._lengths import with_length
 from reactgrad.ops._operand import in_dtype
@@ -18,6 +19,7 @@ from reactgrad.ops.special._polynomials import polymul
 _KEPT = "fFdDgG"
 
 
+@deferred
 def poly(seq_of_zeros: Any) -> Any:
     """Return the coefficients of the polynomial that has these zeros, the highest power first.
 

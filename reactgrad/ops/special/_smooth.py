@@ -9,6 +9,7 @@ from reactgrad.backend.numpy import _smooth
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._clip import clip
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import equal, less_equal, log, log1p, logical_and, public, sin
 from reactgrad.ops._operand import known_dtype
 from reactgrad.ops._where import where
@@ -41,6 +42,7 @@ xlog1py = public(XLOG1PY, 2, "x log(1 + y), and 0 where x is 0.", "[0.0, 2.0], [
 # fmt: on
 
 
+@deferred
 def sinc(x: Any, /) -> Any:
     """Return sin(pi x) / (pi x), and 1 at 0; exactly 0 at other integers.
 

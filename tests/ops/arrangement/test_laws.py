@@ -220,7 +220,8 @@ def test_laws(case: Case, law: Law) -> None:
     law(case)
 
 
-@pytest.mark.parametrize("case", CASES, ids=of_case)
+# How many results `unstack` has shows only in the value.
+@pytest.mark.parametrize("case", [one for one in CASES if one.name != "unstack"], ids=of_case)
 def test_results_of_functions_as_operands(case: Case) -> None:
     """Shapes that show only when a Python function has run: the same values and gradients."""
     copied = rg.lift(np.array, vjp=lambda g, ans, a: (g,))

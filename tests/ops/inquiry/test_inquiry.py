@@ -20,6 +20,7 @@ CASES = [
         dtypes="df",
         unknown=False,
         fixed="one part of the graph for each row",
+        late="one part of the graph for each row",
     ),
     Case(
         "apply_along_axis to matrices",
@@ -29,6 +30,7 @@ CASES = [
         dtypes="df",
         unknown=False,
         fixed="one part of the graph for each row",
+        late="one part of the graph for each row",
     ),
     Case(
         "apply_over_axes",
@@ -36,6 +38,7 @@ CASES = [
         lambda x: np.apply_over_axes(np.sum, x, (0, 2)),
         [(2, 3, 4)],
         dtypes="dfi",
+        late="the function is called when the node is built",
     ),
 ]
 

@@ -63,6 +63,7 @@ CASES = [
         ),
         TWO,
         dtypes="d",
+        late="the call reads the dtype",
     ),
     Case("l1", rg.l1_loss, lambda x, y: np.mean(np.abs(x - y)), TWO, **FEW),
     Case(

@@ -46,6 +46,7 @@ CASES = [
         lambda x: (x - C.astype(x.dtype)) / np.sqrt((W * W).astype(x.dtype) + x.dtype.type(1e-5)),
         [(5, 4)],
         **FEW,
+        late="the call reads the dtype",
     ),
     Case("instance", rg.instance_norm, lambda x: standard(x, (2, 3)), [(3, 4, 2, 3)], **FEW),
     Case(

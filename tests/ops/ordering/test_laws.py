@@ -353,6 +353,7 @@ CASES = [
         lambda x: np.piecewise(x, [x < 0.0, x > 1.0], [lambda v: v * v, 2.0, np.sin]),
         [(3, 4)],
         dtypes="dfe",
+        late="the functions are called when the node is built",
     ),
     Case(
         "isin",
