@@ -226,7 +226,11 @@ if typing.TYPE_CHECKING:
     from reactgrad.graph._standard import uint16 as uint16
     from reactgrad.graph._standard import uint32 as uint32
     from reactgrad.graph._standard import uint64 as uint64
+    from reactgrad.io._checkpoint import load_checkpoint as load_checkpoint
+    from reactgrad.io._checkpoint import save_checkpoint as save_checkpoint
+    from reactgrad.io._checkpoint_folder import Checkpoints as Checkpoints
     from reactgrad.io._networkx import to_networkx as to_networkx
+    from reactgrad.io._weights import load_weights as load_weights
     from reactgrad.linalg._polyfit import polyfit as polyfit
     from reactgrad.ops.arrangement import *
     from reactgrad.ops.factories import *
@@ -295,6 +299,7 @@ _LATER = {
     **_PLACES,
     **dict.fromkeys(_STANDARD, "graph._standard"),
     "autocast": "flow._autocast",
+    "Checkpoints": "io._checkpoint_folder",
     "data": "data",
     "detect_anomaly": "explain._anomaly",
     "alpha_dropout": "random._dropout",
@@ -317,10 +322,13 @@ _LATER = {
     "jvp": "transforms._transforms",
     "lift": "functions._lift",
     "linalg": "linalg",
+    "load_checkpoint": "io._checkpoint",
+    "load_weights": "io._weights",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "random": "random",
     "Recording": "explain._record",
+    "save_checkpoint": "io._checkpoint",
     "save_on_cpu": "flow._places",
     "save_on_disk": "flow._places",
     "Stats": "explain._stats",
