@@ -88,6 +88,8 @@ def _entry(name: str, entry: Any) -> tuple[str, str, tuple[int, ...], int, int]:
     )
     if code not in TENSOR_DTYPES and code not in NARROW and code not in COMPLEX:
         raise LoadError(f"tensor {name!r:.60} has the dtype {code!r:.60}, for which NumPy has none")
+    if math.prod(max(n, 1) for n in shape) > MOST_LENGTH:
+        raise LoadError(f"tensor {name!r:.60} does not fit any memory")
     if math.prod(shape) * _stored(code).itemsize != stop - begin:
         raise LoadError(f"tensor {name!r:.60} declares other bytes than its shape has")
     return name, code, shape, begin, stop

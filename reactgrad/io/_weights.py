@@ -7,6 +7,7 @@ file.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import pickletools
@@ -55,8 +56,8 @@ _DTYPES = {
 def load_weights(path: str | os.PathLike[str]) -> dict[Any, Any]:
     """Return the arrays of a file that PyTorch or safetensors has written.
 
-    Nothing in the file is run: a pickle may name tensors, parameters and plain containers, and nothing else. Numbers
-    in bfloat16, and those of 8 bits, come as float32, which holds them exactly.
+    Nothing in the file is run: a pickle may name tensors, parameters and plain containers, and nothing else. Floats of
+    8 and 16 bits, bfloat16 among them, come as float32, which holds them exactly.
 
     Parameters
     ----------
@@ -91,14 +92,19 @@ def load_weights(path: str | os.PathLike[str]) -> dict[Any, Any]:
                 "it is a pickle without a zip around it, as PyTorch wrote before 1.6. Read it there, and write it anew "
                 "by torch.save(state, path)"
             )
-        return dict(read_tensors(path)[0])
+        return {name: _single(array) for name, array in read_tensors(path)[0].items()}
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)} cannot be loaded: {error}.") from error.__cause__
 
 
+def _single(array: Array) -> Array:
+    """Return an array that has at least single precision, if it has floats."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
 def _from_zip(path: str) -> dict[Any, Any]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Bounded(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
             return _from_archive(archive, path)
     except LoadError:
         raise
@@ -107,6 +113,14 @@ def _from_zip(path: str) -> dict[Any, Any]:
         raise LoadError(f"it is damaged ({error})") from error
     except MemoryError as error:
         raise LoadError("it is larger than the memory of this machine") from error
+
+
+class _Bounded(io.BufferedReader):
+    """A file that allocates no more for a read than it has left: zipfile asks for as much as an entry declares."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(os.fstat(self.fileno()).st_size - self.tell(), 0)
+        return super().read(left if size is None or size < 0 else min(size, left))
 
 
 def _from_archive(archive: zipfile.ZipFile, path: str) -> dict[Any, Any]:
@@ -160,7 +174,9 @@ class _Storages:
                 )
             row = np.frombuffer(data, bits.newbyteorder(self._order))
             row = row.astype(bits, copy=False)
-            self._made[key, dtype] = widened(row, dtype) if dtype in BITS else row
+            if dtype in BITS:
+                row = widened(row, dtype)
+            self._made[key, dtype] = _single(row)
         made = self._made[key, dtype]
         if count is not None and count > len(made):
             raise LoadError(f"storage {key!r:.60} has {len(made)} numbers, and declares {count}")
