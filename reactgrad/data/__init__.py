@@ -1,6 +1,7 @@
 """Datasets and loaders, with PyTorch's names: ``rg.data.DataLoader(rg.data.ArrayDataset(X, y), batch_size=32)``.
 
 - ``_dataset``: ``Dataset``, ``ArrayDataset``, ``Subset``, ``ConcatDataset``, ``random_split``.
+- ``_tables``: ``TableDataset``, ``CSVDataset``, ``ParquetDataset``. ``_images``: ``ImageFolder``.
 - ``_samplers``: which samples an epoch has, in which order.
 - ``_loader``: ``DataLoader``: epochs, batches, and the place in them. ``_workers``: threads that load ahead.
 - ``_collate``: from samples to a batch.
@@ -18,6 +19,7 @@ from reactgrad.data._dataset import Dataset as Dataset
 from reactgrad.data._dataset import Subset as Subset
 from reactgrad.data._dataset import random_split as random_split
 from reactgrad.data._errors import DataError as DataError
+from reactgrad.data._images import ImageFolder as ImageFolder
 from reactgrad.data._loader import DataLoader as DataLoader
 from reactgrad.data._samplers import BatchSampler as BatchSampler
 from reactgrad.data._samplers import RandomSampler as RandomSampler
@@ -25,6 +27,9 @@ from reactgrad.data._samplers import Sampler as Sampler
 from reactgrad.data._samplers import SequentialSampler as SequentialSampler
 from reactgrad.data._samplers import SubsetRandomSampler as SubsetRandomSampler
 from reactgrad.data._samplers import WeightedRandomSampler as WeightedRandomSampler
+from reactgrad.data._tables import CSVDataset as CSVDataset
+from reactgrad.data._tables import ParquetDataset as ParquetDataset
+from reactgrad.data._tables import TableDataset as TableDataset
 from reactgrad.data._transforms import Compose as Compose
 from reactgrad.data._transforms import Flatten as Flatten
 from reactgrad.data._transforms import Normalize as Normalize

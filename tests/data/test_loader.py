@@ -207,7 +207,8 @@ def test_its_state_is_json() -> None:
 def test_skipped_batches_are_not_loaded() -> None:
     loader = rg.data.DataLoader(Listed(), 5)
     batches = iter(loader)
-    next(batches), next(batches)
+    for _ in range(2):
+        next(batches)
     dataset = Listed()
     other = rg.data.DataLoader(dataset, 5)
     other.load_state_dict(loader.state_dict())
@@ -253,7 +254,10 @@ def test_a_state_of_another_loader_is_refused() -> None:
     [
         (lambda: rg.data.DataLoader(3), "a int has neither __len__ and __getitem__ nor __iter__"),
         (lambda: rg.data.DataLoader(Y, 0), "batch_size=0 is no number of samples. Give 1 or more"),
-        (lambda: rg.data.DataLoader(Y, 2.5), "batch_size=2.5 is no number"),
+        (
+            lambda: rg.data.DataLoader(Y, 2.5),  # type: ignore[arg-type]
+            "batch_size=2.5 is no number",
+        ),
         (lambda: rg.data.DataLoader(Y, workers=-1), "workers=-1 is no number of threads"),
         (lambda: rg.data.DataLoader(Y, shuffle=True, sampler=[1]), "both say the order"),
         (lambda: rg.data.DataLoader(Y, 4, batch_sampler=[[1]]), "gives whole batches. Leave out"),
