@@ -23,6 +23,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``transforms``   derivatives of Python functions
 - ``random``       draws of random numbers as nodes
 - ``data``         datasets, loaders and transforms
+- ``tracking``     what a loop reports: bars, and logs for TensorBoard
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
@@ -247,6 +248,8 @@ if typing.TYPE_CHECKING:
     from reactgrad.random._dropout import dropout3d as dropout3d
     from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
     from reactgrad.subgraphs._subgraph import subgraph as subgraph
+    from reactgrad.tracking._progress import progress as progress
+    from reactgrad.tracking._summary_writer import SummaryWriter as SummaryWriter
     from reactgrad.transforms._transforms import grad as grad
     from reactgrad.transforms._transforms import hessian as hessian
     from reactgrad.transforms._transforms import hvp as hvp
@@ -326,6 +329,7 @@ _LATER = {
     "load_weights": "io._weights",
     "Profile": "explain._profile",
     "profile": "explain._profile",
+    "progress": "tracking._progress",
     "random": "random",
     "Recording": "explain._record",
     "save_checkpoint": "io._checkpoint",
@@ -334,6 +338,7 @@ _LATER = {
     "Stats": "explain._stats",
     "Subgraph": "subgraphs._subgraph",
     "subgraph": "subgraphs._subgraph",
+    "SummaryWriter": "tracking._summary_writer",
     "switch": "functions._switch",
     "testing": "testing",
     "to_networkx": "io._networkx",
