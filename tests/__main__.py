@@ -1,8 +1,8 @@
 """The one check command, for developers and CI alike.
 
-``python -m tests`` is quick, and says at its end what it left out. ``python -m tests --full`` runs
-all tests in the default configuration, and a part of them in each other one. Other arguments go to
-pytest, and choose the tests themselves.
+``python -m tests`` is quick, and says at its end what it left out. ``python -m tests --rest`` runs
+that: what takes long, and a part of the tests in each configuration but the default one.
+``python -m tests --full`` runs both. Other arguments go to pytest, and choose the tests themselves.
 
 Every tool runs as a module of the interpreter that runs this file, so a virtual environment needs no
 activation and PATH plays no part. All steps run even after a failure. pytest comes last: its closing
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FULL = "--full"
+FULL, REST = "--full", "--rest"
 
 # import-linter has no `__main__`, hence the program; the path is for a checkout that is not installed.
 LINT_IMPORTS = (
@@ -28,9 +28,10 @@ PYTEST = ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal"]
 # What was measured to take long is marked `slow`; properties get fewer examples. No folder is left out.
 FEW = "--hypothesis-profile=few"
 QUICK = [FEW, "-m", "not slow"]
+LONG = ["-m", "slow or hypothesis"]  # Hypothesis marks properties itself
 LEFT_OUT = f"""
 Left out: the tests marked slow, five of six examples of each property, the configurations of
-tests/README.md but the default one. This runs them, too: python -m tests {FULL}"""
+tests/README.md but the default one. This runs them: python -m tests {REST}"""
 
 # Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples. Without
 # `--hypothesis-profile=few` and these folders: all tests, as before a release.
@@ -58,28 +59,28 @@ STATIC: dict[str, list[str]] = {
 }
 
 
-def steps(full: bool, chosen: list[str]) -> dict[str, list[str]]:
+def steps(asked: str | None, chosen: list[str]) -> dict[str, list[str]]:
     """Return the command of each step, in order; `chosen` are arguments for pytest."""
     if chosen:  # a part that was asked for is all that is wanted
         return {**STATIC, "pytest": [*PYTEST, *chosen]}
-    if not full:
-        return {**STATIC, "pytest, quick": [*PYTEST, *QUICK]}
-    configurations = {
-        f"pytest, {name}": [*PYTEST, FEW, *options] for name, options in CONFIGURATIONS.items()
-    }
-    return {**STATIC, **configurations, "pytest": PYTEST}
+    quick = {**STATIC, "pytest, quick": [*PYTEST, *QUICK]}
+    if asked is None:
+        return quick
+    rest = {f"pytest, {name}": [*PYTEST, FEW, *options] for name, options in CONFIGURATIONS.items()}
+    rest["pytest, what takes long"] = [*PYTEST, *LONG]
+    return rest if asked == REST else {**quick, **rest}
 
 
 def main() -> int:
-    chosen = [one for one in sys.argv[1:] if one != FULL]
-    full = FULL in sys.argv[1:]
+    asked = next((one for one in (FULL, REST) if one in sys.argv[1:]), None)
+    chosen = [one for one in sys.argv[1:] if one not in (FULL, REST)]
     failed: list[str] = []
-    commands = steps(full, chosen)
+    commands = steps(asked, chosen)
     for name, command in commands.items():
         print(f"\n--- {name}", flush=True)
         if subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode:
             failed.append(name)
-    if not full and not chosen:
+    if asked is None and not chosen:
         print(LEFT_OUT)
     print(
         f"\nFAILED: {', '.join(failed)}" if failed else f"\nOK: all {len(commands)} checks passed"

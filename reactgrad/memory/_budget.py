@@ -34,7 +34,7 @@ from reactgrad.core._rows import Rows
 from reactgrad.memory._rebuild_costs import Gaps
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._site import user_level
-from reactgrad.scheduler import STALE, UNKNOWN, Column, InvariantError, Run, is_interrupt
+from reactgrad.scheduler import FLEETING, STALE, UNKNOWN, Column, InvariantError, Run, is_interrupt
 from reactgrad.values._columns import MISSING
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._lending import Lease
@@ -255,8 +255,8 @@ class Budget:
         try:
             return self._read_within(slots, read)
         except BaseException as error:
-            # An interrupt may have come between a change of a value and its count.
-            if is_interrupt(error):
+            # It may have come between a change of a value and its count.
+            if issubclass(type(error), FLEETING) or is_interrupt(error):
                 self.recovered()
             raise
 

@@ -175,6 +175,12 @@ class GraphLock:
         self.owners.remove(owner)
         self.as_usual()
 
+    def forget_ended(self) -> None:
+        """Drop the blocks that a stray error has ended before ``drop`` did: no thread holds the lock for them."""
+        if self.crew is None and not self.gates:
+            for owner in [*self.owners]:
+                self.drop(owner)
+
     def as_usual(self, mended: bool = False) -> None:
         """Let ``acquire`` do what open blocks need; not yet after a stray error, until that is ``mended``."""
         if mended or self.acquire is not self.mending:

@@ -78,9 +78,11 @@ class Mending:
             while self._raw._is_owned():
                 self._raw.release()
             inside = False
-        acquire = self._raw.acquire if tables is None else tables.lock.usual
+        acquire = tables.lock.usual if inside and tables is not None else self._raw.acquire
         if not acquire(blocking, timeout):
             return False
+        if not inside and tables is not None:
+            tables.lock.forget_ended()
         self.now(inside)
         return True
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -142,3 +143,47 @@ def test_a_cutoff_does_not_compare_with_a_value_written_just_before_an_error(
             struck(lambda y=y: y.value, at, error)
         assert y.value == 1.0, at
         y.graph.check_invariants()
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_transaction_is_given_back_wherever_its_end_is_cut_short(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error in the middle of ``Lock.drop``, whose block has ended then for this task and for others."""
+    lock = rg.Graph()._lock
+    owner, raising = lock.hold(), True
+    lines = lines_of(lambda: lock.drop(owner))
+    assert lines > 3
+    for at in range(1, lines + 1):
+        for others in (False, True):
+            g = rg.Graph()
+            x, w = g.input(2.0), g.param(3.0)
+            y = x * w
+            slope = rg.grad(y, w)
+            assert g.forward(y, slope) is not None
+            drop = type(g._lock).drop
+
+            def cut_short(lock: object, owner: object, drop: Any = drop, at: int = at) -> None:
+                nonlocal raising
+                raising, now = False, raising
+                if now:
+                    struck(lambda: drop(lock, owner), at, error)
+                    raise error
+                drop(lock, owner)
+
+            raising = True
+            with monkeypatch.context() as patch:
+                patch.setattr(type(g._lock), "drop", cut_short)
+                with suppress(error), g.transaction():
+                    x.set(5.0)
+                    w.set(7.0)
+                    assert y.value == 35.0
+            assert not raising
+            if others:
+                copy_context().run(g.check_invariants)
+            g.check_invariants()
+            assert (x.value, w.value, y.value, slope.value) == (2.0, 3.0, 6.0, 2.0), at
+            with g.transaction():
+                x.set(4.0)
+            assert (y.value, slope.value) == (12.0, 4.0)
+            assert not g._lock.owners
