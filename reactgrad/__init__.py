@@ -251,6 +251,7 @@ if typing.TYPE_CHECKING:
 
     # Its module uses public names of this package: an import here would be a circle.
     from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
+    to_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
 
 # Names of the array API standard that are no ops.
 _STANDARD = (
@@ -326,6 +327,7 @@ _LATER = {
     "switch": "functions._switch",
     "testing": "testing",
     "to_networkx": "io._networkx",
+    "to_onnx": "models._to_onnx",
     "value_and_grad": "transforms._transforms",
     "vjp": "transforms._transforms",
     "Why": "explain._why",

@@ -36,5 +36,6 @@ from reactgrad.models._errors import OpError as OpError
 from reactgrad.models._errors import UnknownLengthError as UnknownLengthError
 from reactgrad.models._from_onnx import from_onnx as from_onnx
 from reactgrad.models._model import Model as Model
+from reactgrad.models._to_onnx import to_onnx as to_onnx
 
-__all__ = ("Model", "ModelError", "OpError", "UnknownLengthError", "from_onnx")
+__all__ = ("Model", "ModelError", "OpError", "UnknownLengthError", "from_onnx", "to_onnx")
