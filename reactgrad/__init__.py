@@ -251,6 +251,7 @@ if typing.TYPE_CHECKING:
 
     # Its module uses public names of this package: an import here would be a circle.
     from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
+    from_pnnx = typing.cast("typing.Callable[..., typing.Any]", None)
     to_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
 
 # Names of the array API standard that are no ops.
@@ -305,6 +306,7 @@ _LATER = {
     "fft": "fft",
     "from_networkx": "graph._files",
     "from_onnx": "models._from_onnx",
+    "from_pnnx": "models._from_pnnx",
     "Function": "functions._function",
     "GradScaler": "flow._grad_scaler",
     "grad": "transforms._transforms",
