@@ -109,6 +109,12 @@ def test_formulas(tmp_path):
     assert found.dtype == np.dtype("f4")
 
 
+def test_functions_without_parentheses(tmp_path):
+    m = one("pnnx.Expression r 1 1 0 1 expr=add(expm1,neg(@0),pow,@0,2)", tmp_path)
+    x = np.linspace(-1, 1, 6, dtype="f4").reshape(2, 3)
+    np.testing.assert_allclose(m(in0=x)["out0"].value, np.expm1(-x) + x**2, rtol=1e-6, atol=1e-7)
+
+
 def test_operators_without_a_function_are_named_all_at_once(tmp_path):
     lines = [
         "pnnx.Input i 0 1 0 #0=(2,3)f32",

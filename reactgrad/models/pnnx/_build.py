@@ -78,14 +78,19 @@ class _Build:
         }
         for one in self.program.operators:
             if one.type == "pnnx.Input":
+                if len(one.outputs) != 1:
+                    raise ModelError(f"rg.from_pnnx: {one} is not one input. The file is damaged.")
                 self._input(one)
             elif one.type == "pnnx.Output":
                 for name in one.inputs:
                     self._output(self.values[name])
             elif one.type == "pnnx.Attribute":
-                (key,) = one.attributes or ("data",)
-                array = arrays[f"{one.name}.{key}"]
-                self.values[one.outputs[0]] = self._weight(one.name, array)
+                if len(one.attributes) != 1 or len(one.outputs) != 1:
+                    raise ModelError(
+                        f"rg.from_pnnx: {one} holds no single array. The file is damaged."
+                    )
+                (key,) = one.attributes
+                self.values[one.outputs[0]] = self._weight(one.name, arrays[f"{one.name}.{key}"])
             else:
                 self._operator(one, arrays)
 

@@ -194,6 +194,7 @@ def _einsum(call: Call) -> Any:
     return rg.einsum(call("equation"), *operands)
 
 
-@converts("torch.cross")
+@converts("torch.cross", "aten::linalg_cross")
 def _cross(call: Call) -> Any:
-    return rg.linalg.cross(call[0], call[1], axis=call.integer("dim", -1))
+    axis = int(call[2]) if len(call) > 2 else call.integer("dim", -1)
+    return rg.linalg.cross(call[0], call[1], axis=axis)

@@ -37,6 +37,7 @@ FUNCTIONS: Final = {
     "atan2": "arctan2", "fmod": "fmod", "max": "maximum", "maximum": "maximum", "min": "minimum",
     "minimum": "minimum", "logaddexp": "logaddexp",
 }
+ARITY: Final = {**dict.fromkeys((*UNARY, *OURS), 1), **dict.fromkeys((*BINARY, *FUNCTIONS), 2)}
 KINDS: Final = {"torch.bool": "?", "torch.float": "f4", "torch.long": "i8"}
 # fmt: on
 
@@ -64,6 +65,13 @@ def evaluated(call: Call, text: str, operands: list[Any]) -> Any:
         if at < len(tokens) and tokens[at] == "(":
             at += 1
             return _applied(call, token, arguments(")", depth))
+        count = ARITY.get(token, 0) if at < len(tokens) and tokens[at] == "," else 0
+        if count:  # pnnx writes some functions as ``expm1,@0``
+            found: list[Any] = []
+            for _ in range(count):
+                at += at < len(tokens) and tokens[at] == ","
+                found.append(parse(depth + 1))
+            return _applied(call, token, found)
         return _atom(call, token, operands)
 
     def arguments(end: str, depth: int) -> list[Any]:

@@ -239,7 +239,7 @@ def _gather(call: Call) -> Any:
 @converts("torch.scatter_add")
 def _scatter_add(call: Call) -> Any:
     return rg.scatter(
-        call.x(), call.integer("dim"), call.x("index", 1), call.x("src", 2), reduce="sum"
+        call.x(), call.integer("dim"), call.x("index", 1), call.x("src", 2), reduce="add"
     )
 
 

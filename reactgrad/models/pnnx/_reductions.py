@@ -42,8 +42,12 @@ def _extremum(call: Call) -> Any:
     return found, getattr(rg, f"arg{name}")(call.x(), axis=axis, keepdims=keep)
 
 
-@converts("torch.std", "torch.var")
+@converts("torch.std", "torch.var", "aten::std", "aten::var")
 def _spread(call: Call) -> Any:
+    if call.op[:4] == "aten" and len(call) != 2:
+        raise call.refuse(f"{len(call)} operands")
+    if call.op[:4] == "aten":
+        return getattr(rg, call.op[-3:])(call[0], ddof=int(call[1]))
     ddof = call("correction", None)
     ddof = (1 if call("unbiased", True) else 0) if ddof is None else ddof
     return getattr(rg, call.op[-3:])(call.x(), axis=call.axis(), ddof=ddof, keepdims=_keepdim(call))
@@ -97,17 +101,21 @@ def _topk(call: Call) -> Any:
     return found if len(call.one.outputs) > 1 else found[0]
 
 
-@converts("torch.sort")
+@converts("torch.sort", "aten::sort")
 def _sort(call: Call) -> Any:
+    if call.op[:4] == "aten":
+        call.one.params.update(zip(("dim", "descending"), call.values[-2:], strict=True))
     axis, down = call.integer("dim", -1), bool(call("descending", False))
     places = rg.argsort(call.x(), axis=axis, descending=down, stable=True)
     found = rg.take_along_axis(call.x(), places, axis)
     return (found, places) if len(call.one.outputs) > 1 else found
 
 
-@converts("F.cosine_similarity", "F.pairwise_distance")
+@converts("F.cosine_similarity", "F.pairwise_distance", "aten::cosine_similarity")
 def _distance(call: Call) -> Any:
     a, b = call.x("x1", 0), call.x("x2", 1)
+    if call.op[:4] == "aten":
+        return rg.cosine_similarity(a, b, int(call[2]), float(call[3]))
     if call.op == "F.cosine_similarity":
         return rg.cosine_similarity(a, b, call.integer("dim", 1), call("eps", 1e-8))
     return rg.pairwise_distance(a, b, call("p", 2.0), call("eps", 1e-6), _keepdim(call))

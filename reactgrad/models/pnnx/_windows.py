@@ -98,9 +98,9 @@ def _pixel_unshuffle(call: Call) -> Any:
     return rg.pixel_unshuffle(call.x(), call.integer("downscale_factor"))
 
 
-@converts("nn.ChannelShuffle", "F.channel_shuffle")
+@converts("nn.ChannelShuffle", "F.channel_shuffle", "aten::channel_shuffle")
 def _channel_shuffle(call: Call) -> Any:
-    groups = call.integer("groups")
+    groups = int(call[1]) if len(call) > 1 else call.integer("groups")
     return rg.flatten(rg.swapaxes(rg.unflatten(call.x(), 1, (groups, -1)), 1, 2), 1, 2)
 
 
