@@ -264,6 +264,8 @@ if typing.TYPE_CHECKING:
 
     # Its module uses public names of this package: an import here would be a circle.
     from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
+    from_pnnx = typing.cast("typing.Callable[..., typing.Any]", None)
+    to_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
 
 # Names of the array API standard that are no ops.
 _STANDARD = (
@@ -319,6 +321,7 @@ _LATER = {
     "fft": "fft",
     "from_networkx": "graph._files",
     "from_onnx": "models._from_onnx",
+    "from_pnnx": "models._from_pnnx",
     "Function": "functions._function",
     "GradScaler": "flow._grad_scaler",
     "grad": "transforms._transforms",
@@ -348,6 +351,7 @@ _LATER = {
     "switch": "functions._switch",
     "testing": "testing",
     "to_networkx": "io._networkx",
+    "to_onnx": "models._to_onnx",
     "value_and_grad": "transforms._transforms",
     "vjp": "transforms._transforms",
     "Why": "explain._why",

@@ -17,13 +17,13 @@ MAX_NODES: Final = 1_000_000
 MAX_DEPTH: Final = 32
 
 
-def onnx_package() -> Any:
+def onnx_package(does: str = "rg.from_onnx parses") -> Any:
     """Import the package that parses files."""
     try:
         import onnx
     except ImportError as error:
         raise MissingExtraError(
-            "rg.from_onnx parses files by the package onnx, which is not installed. Install the extra: "
+            f"{does} files by the package onnx, which is not installed. Install the extra: "
             'pip install "reactgrad[onnx]".'
         ) from error
     return onnx
