@@ -16,6 +16,5 @@ Whatever works on a graph is a function of a ``Core``. ``Graph`` is the face tha
 - ``_observers``: tables of observers and of events that they have still to receive.
   ``_observer``: one observer. ``_held``: blocks that postpone observers. ``_observer_errors``: what
   is raised when observers raise.
-- ``_measured``: mean times of nodes.
 - ``_display``: the hook by which notebooks get pictures.
 """

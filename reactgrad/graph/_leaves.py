@@ -7,11 +7,17 @@ from typing import Any
 
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._core import Core, V
-from reactgrad.graph._again import leaf_again
 from reactgrad.graph._var import Var
 from reactgrad.nodes._handle import current_graph
 from reactgrad.nodes._op import CONST, INPUT, PARAM
 from reactgrad.values._columns import MISSING
+
+
+def _again(*arguments: Any) -> Any:
+    """Return the leaf that has this name already, with its new value; see ``leaf_again``."""
+    from reactgrad.graph._again import leaf_again  # imported late: few leaves are made twice
+
+    return leaf_again(*arguments)
 
 
 def input(*args: Any, **kwargs: Any) -> Var:
@@ -125,7 +131,7 @@ def add_input(
     """
     if (
         exist_ok
-        and (var := leaf_again(graph, INPUT, value, name, shape, dtype, cutoff, device)) is not None
+        and (var := _again(graph, INPUT, value, name, shape, dtype, cutoff, device)) is not None
     ):
         return var
     return new_leaf(graph, INPUT, value, name, shape, dtype, cutoff, device)
@@ -174,7 +180,7 @@ def add_param(
     """
     if (
         exist_ok
-        and (var := leaf_again(graph, PARAM, value, name, shape, dtype, cutoff, device)) is not None
+        and (var := _again(graph, PARAM, value, name, shape, dtype, cutoff, device)) is not None
     ):
         return var
     return new_leaf(graph, PARAM, value, name, shape, dtype, cutoff, device)
@@ -220,7 +226,7 @@ def add_const(
     """
     if (
         exist_ok
-        and (var := leaf_again(graph, CONST, value, name, None, None, None, device)) is not None
+        and (var := _again(graph, CONST, value, name, None, None, None, device)) is not None
     ):
         return var
     return new_leaf(graph, CONST, value, name, None, None, None, device)
