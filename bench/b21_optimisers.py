@@ -38,7 +38,7 @@ def ours(kind: str, count: int, size: int) -> Step:
     params = [g.param(one) for one in start(count, size)]
     loss = rg.sum(rg.concatenate(params) ** 2) * 0.5
     opt: Any = getattr(rg.optim, kind)(params)
-    for _ in range(2):
+    for _ in range(4):
         opt.zero_grad()
         loss.backward()
         opt.param_groups[0]["lr"] = 0.0
@@ -85,7 +85,7 @@ def flat_by_hand(kind: str, count: int, size: int) -> Step:
 
     if kind == "SGD":
         return descend
-    for _ in range(2):
+    for _ in range(4):
         adam(0.0)
     return adam
 
@@ -97,7 +97,7 @@ def in_torch(kind: str, count: int, size: int, how: str) -> Step:
     for one in params:
         one.grad = one.detach().clone()
     opt = getattr(torch.optim, kind)(params, lr=0.0, **{how: True})
-    for _ in range(2):
+    for _ in range(4):
         opt.step()
 
     def step(rate: float) -> Any:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from reactgrad.backend import holder, on
-from reactgrad.core._gradients import GradientBlock, Gradients
+from reactgrad.core._gradients import GradientBlock, Gradients, added
 from reactgrad.flow._mode import is_grad_enabled
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._run import Run
@@ -65,6 +62,36 @@ class Again:
             and not host.gradients.between
         )
 
+    def repeat(self, y: Any, program: Program) -> Run | None:
+        """Make the ``backward`` again. Return ``None``, with nothing done, if it may differ."""
+        graph: Any = y._graph
+        with graph._lock:
+            if (
+                graph._scheduler.notes
+                or not self.holds(graph, program)
+                or not is_grad_enabled(graph)
+            ):
+                return None
+            host = graph._host
+            run = refresh(graph, self.targets)
+            gradients, data = host.gradients, host.data
+            alone, blocks = gradients.alone, dict(gradients.blocks)
+            for block, adjoints in self.blocks:
+                present = blocks.get(block)
+                if alone and not alone.keys().isdisjoint(block.places):
+                    present = block.filled([alone.get(slot) for slot in block.slots])
+                    alone = {slot: one for slot, one in alone.items() if slot not in block.places}
+                blocks[block] = block.added(present, list(map(data.__getitem__, adjoints)))
+            if self.alone:
+                values = clean_values(graph, [at for _, at in self.alone])
+                alone = alone | {
+                    slot: added(alone.get(slot), value)
+                    for (slot, _), value in zip(self.alone, values, strict=True)
+                }
+            # In one step, as in `backward`.
+            host.gradients = Gradients(alone, blocks)
+            return Run(graph, run)
+
 
 def remember_backward(y: Any, program: Program, asked: dict[int, int]) -> None:
     """Remember a ``backward`` that was just made; with the adjoints by param."""
@@ -73,49 +100,3 @@ def remember_backward(y: Any, program: Program, asked: dict[int, int]) -> None:
         (found := specs[slot]) is not None and found.kind == "cpu" for slot in (y._slot, *asked)
     ):
         program.again = Again(y, program, asked)
-
-
-def repeat_backward(y: Any) -> Run | None:
-    """Make a ``backward`` as it was made before. Return ``None``, with nothing done, if it may differ."""
-    if not hasattr(y, "_programs_dict"):  # it is detached, or no Var at all
-        return None
-    found = y._programs_dict().get(None)
-    if found is None or found[1].again is None:
-        return None
-    program, again = found[1], found[1].again
-    graph: Any = y._graph
-    with graph._lock:
-        if graph._scheduler.notes or not again.holds(graph, program) or not is_grad_enabled(graph):
-            return None
-        host = graph._host
-        run = refresh(graph, again.targets)
-        gradients, data = host.gradients, host.data
-        alone, blocks = gradients.alone, dict(gradients.blocks)
-        for block, adjoints in again.blocks:
-            present = blocks.get(block)
-            if alone and not alone.keys().isdisjoint(block.places):
-                present = block.filled([alone.get(slot) for slot in block.slots])
-                alone = {slot: one for slot, one in alone.items() if slot not in block.places}
-            blocks[block] = block.added(present, list(map(data.__getitem__, adjoints)))
-        if again.alone:
-            values = clean_values(graph, [at for _, at in again.alone])
-            alone = alone | {
-                slot: added(alone.get(slot), value)
-                for (slot, _), value in zip(again.alone, values, strict=True)
-            }
-        # In one step, as in `backward`.
-        host.gradients = Gradients(alone, blocks)
-        return Run(graph, run)
-
-
-def added(old: Any, new: Any) -> Any:
-    """Return the sum of a former ``.grad`` and a new gradient, as a read-only array."""
-    if old is None:
-        return new
-    holds = holder(old)
-    with on("cpu" if holds is None else holds.name_of(old)):
-        total = old + new
-    if isinstance(total, np.ndarray):
-        total.flags.writeable = False
-        return total.view()
-    return total

@@ -10,14 +10,13 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad._habits import unknown_keyword
-from reactgrad.autodiff._again import added, remember_backward, repeat_backward
 from reactgrad.autodiff._edges import wanted_leaves
 from reactgrad.backend import device_of, owner, read_value, spec
 from reactgrad.build._constants import full
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
-from reactgrad.core._gradients import Gradients
+from reactgrad.core._gradients import Gradients, added
 from reactgrad.core._handles import handle, release_values
 from reactgrad.core._held import held
 from reactgrad.flow._mode import is_grad_enabled
@@ -165,9 +164,11 @@ def backward(
         raise unknown_keyword("backward", unknown, ("gradient", "retain_graph", "inputs"))
     graph = y._graph
     if gradient is None and retain_graph is None and inputs is None:
-        found = repeat_backward(y)
-        if found is not None:
-            return found
+        made = y._programs_dict().get(None) if hasattr(y, "_programs_dict") else None
+        if made is not None and made[1].again is not None:
+            repeated = made[1].again.repeat(y, made[1])
+            if repeated is not None:
+                return repeated
     with held(graph), OneRead(graph) as read:
         _check_output(y, "backward", complex_too=gradient is not None)
         graph._scheduler.check_idle()
@@ -250,6 +251,8 @@ def backward(
             if retain_graph is not None:
                 retain_between(graph, program, y._slot, retain_graph)
             elif gradient is None and inputs is None and not shown:
+                from reactgrad.autodiff._again import remember_backward
+
                 remember_backward(y, program, asked)
         told = [
             (handle(graph, slot), hook)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from reactgrad.change._set import set_many, take_back
 from reactgrad.core._held import announce
+from reactgrad.core._notes import UNDO
 from reactgrad.scheduler import Leaves
 from reactgrad.values._side_by_side import SideBySide
 
@@ -43,8 +44,19 @@ class Written(NamedTuple):
     exchange: bool
 
 
+class Owner(Protocol):
+    """An object whose state changes with the leaves: both go back if a transaction fails."""
+
+    def memento(self) -> Callable[[], object]:
+        """Return a function, a reference to this object, that gives the state its present value."""
+        ...
+
+
 def set_side_by_side(
-    graph: Core, parts: Sequence[Written], then: Callable[[], object]
+    graph: Core,
+    parts: Sequence[Written],
+    then: Callable[[], object],
+    owner: Owner,
 ) -> list[Any]:
     """Set the leaves of several blocks together, and call `then`: all of that, or nothing.
 
@@ -55,6 +67,8 @@ def set_side_by_side(
     ----------
     then : callable
         A function that cannot fail, and may be called twice.
+    owner : Owner
+        The object whose state `then` changes.
 
     Returns
     -------
@@ -73,6 +87,9 @@ def set_side_by_side(
         else False
     )
     if scheduler.notes or scheduler.computing or graph._observers.calling is not None or cut:
+        key = (UNDO, id(owner))  # the note keeps the owner alive
+        if scheduler.notes.wants(key):
+            scheduler.notes.note(key, owner.memento())
         set_many(graph, _pairs(parts))
         then()
         return [None] * len(parts)

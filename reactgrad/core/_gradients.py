@@ -1,4 +1,4 @@
-"""What ``backward`` has left in ``.grad``: an array for each param, or one array for many of them."""
+"""Gradients as ``backward`` has left them in ``.grad``: an array for each param, or one for many of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+
+from reactgrad.backend import holder, on
 
 
 class GradientBlock:
@@ -155,3 +157,16 @@ class GradientBlocks:
                 self._blocks.discard(one)
         self._blocks.add(block)
         self.known = object()
+
+
+def added(old: Any, new: Any) -> Any:
+    """Return the sum of a former ``.grad`` and a new gradient, as a read-only array."""
+    if old is None:
+        return new
+    holds = holder(old)
+    with on("cpu" if holds is None else holds.name_of(old)):
+        total = old + new
+    if isinstance(total, np.ndarray):
+        total.flags.writeable = False
+        return total.view()
+    return total

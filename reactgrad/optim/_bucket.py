@@ -271,6 +271,16 @@ class Bucket:
         if self.block is not None and self.block.array is self._values:
             self._values = np.empty_like(self._values) if left is None else left
 
+    def memento(self) -> Callable[[], None]:
+        """Return a function that gives the moments their present values."""
+        now, step, steps = tuple([one.copy() for one in self.now]), self.step, self._steps
+
+        def back() -> None:
+            self.now, self.step, self._steps = now, step, steps
+            self._whole.clear()
+
+        return back
+
     # --- state of one param -----------------------------------------------------------------------
 
     def state(self, i: int) -> dict[str, Any]:

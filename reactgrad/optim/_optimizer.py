@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -225,12 +226,22 @@ class Optimizer:
                     for bucket in took:
                         bucket.accept()
 
-                left = set_side_by_side(graph, parts, accept)
+                left = set_side_by_side(graph, parts, accept, self)
                 for bucket, memory in zip(took, left, strict=True):
                     bucket.settle(memory)
         if self._after:
             self._after.call(self)
         return loss
+
+    def memento(self) -> Callable[[], object]:
+        """Return a function that gives all moments their present values."""
+        undo = [bucket.memento() for group in self._buckets for bucket in group or ()]
+
+        return partial(self._go_back, undo)
+
+    def _go_back(self, undo: list[Callable[[], None]]) -> None:
+        for one in undo:
+            one()
 
     # --- hooks ----------------------------------------------------------------------------------------
 

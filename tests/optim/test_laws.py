@@ -202,17 +202,26 @@ def test_sets_between_steps_count() -> None:
         assert np.array_equal(one.value, two.value)
 
 
-def test_a_step_in_a_transaction_that_fails_gives_values_back() -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_steps_in_a_transaction_that_fails_give_values_and_moments_back(name: str) -> None:
     g, params, loss = mlp()
-    opt = make("SGD", params)
-    train(opt, loss)
-    before = [one.value.copy() for one in params]
+    opt = make(name, params)
+    train(opt, loss, 2)
+    before, state = [one.value.copy() for one in params], moments(opt)
     with pytest.raises(ZeroDivisionError), g.transaction():
-        train(opt, loss)
+        train(opt, loss, 3)
         raise ZeroDivisionError
     for one, old in zip(params, before, strict=True):
         assert np.array_equal(one.value, old)
+    assert all(same(state[key], one) for key, one in moments(opt).items())
+    _, fresh, other = mlp()
+    again = make(name, fresh)
+    train(again, other, 4)
+    with g.transaction():
+        train(opt, loss)
     train(opt, loss)
+    for one, two in zip(params, fresh, strict=True):
+        assert np.array_equal(one.value, two.value)
 
 
 def test_hooks_are_called_around_steps() -> None:
