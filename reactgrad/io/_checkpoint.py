@@ -17,6 +17,8 @@ import numpy as np
 
 from reactgrad._errors import LoadError, SaveError
 from reactgrad._files import named_as
+from reactgrad.change._draws import check_draws, draws_of, put_draws
+from reactgrad.core._core import Core
 from reactgrad.io import _format
 from reactgrad.io._format import checksum, write_tensors
 from reactgrad.io._json import UnwritableError, items_of, many, record, text
@@ -42,7 +44,8 @@ def save_checkpoint(path: str | os.PathLike[str], /, **parts: Any) -> None:
         The file. ``rg.Checkpoints`` keeps the last ones and the best one of a run.
     **parts
         Objects with ``state_dict()`` and ``load_state_dict(state)``, such as models, optimisers, schedulers, scalers
-        and loaders; generators of NumPy; and values made of numbers, texts, lists, dicts and arrays.
+        and loaders; generators of NumPy; graphs, whose random draws go on (their values are what ``g.save`` is for);
+        and values made of numbers, texts, lists, dicts and arrays.
 
     Raises
     ------
@@ -160,6 +163,8 @@ def _state_of(name: str, part: Any) -> tuple[str, Any]:
         return "state", part.state_dict()
     if isinstance(part, np.random.Generator):
         return "generator", part.bit_generator.state
+    if isinstance(part, Core):
+        return "draws", draws_of(part)
     return "value", part
 
 
@@ -172,6 +177,15 @@ def _check_parts(parts: Mapping[str, Any], saved: Saved) -> None:
         kind, state = saved[name]
         if isinstance(part, np.random.Generator):
             _check_generator(name, part, kind, state)
+        elif isinstance(part, Core):
+            if kind != "draws":
+                raise LoadError(
+                    f"{name}= is a graph, whose draws go on, and the file has a {kind} of this name"
+                )
+            try:
+                check_draws(state)
+            except Exception as error:
+                raise _misfit(name, error) from error
         elif not _has_state(part) or isinstance(part, type):
             raise LoadError(
                 f"{name}={part!r:.60} has no load_state_dict. Leave it out: load_checkpoint returns what is not given "
@@ -224,7 +238,7 @@ def _give(parts: Mapping[str, Any], saved: Saved) -> None:
 
 
 def _asked(part: Any) -> bool:
-    return isinstance(part, np.random.Generator) or hasattr(part, "check_state_dict")
+    return isinstance(part, np.random.Generator | Core) or hasattr(part, "check_state_dict")
 
 
 def _misfit(name: str, error: Exception) -> LoadError:
@@ -239,6 +253,8 @@ def _misfit(name: str, error: Exception) -> LoadError:
 def _put(part: Any, state: Any) -> None:
     if isinstance(part, np.random.Generator):
         part.bit_generator.state = state
+    elif isinstance(part, Core):
+        put_draws(part, state)
     else:
         part.load_state_dict(state)
 
