@@ -13,7 +13,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto
 
 from reactgrad.models import ModelError, OpError
-from tests.models.runs import agree
+from tests.models.runs import agree, runtime
 
 
 def perceptron(dtype="f4", rows=5):
@@ -110,6 +110,41 @@ def test_a_file_appears(tmp_path):
     model = rg.to_onnx({"y": y}, path)
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
     assert onnx.load(path) == model
+
+
+def test_large_arrays_in_a_file_beside_it(tmp_path):
+    g = rg.Graph()
+    x = g.input(np.ones((2, 30), "f4"), name="x")
+    w = g.param(np.random.default_rng(0).normal(size=(30, 20)).astype("f4"), name="w")
+    path = tmp_path / "m.onnx"
+    rg.to_onnx({"y": x @ w}, path, external_data=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    assert (tmp_path / "m.onnx.data").stat().st_size == w.nbytes
+    m = rg.from_onnx(path)
+    np.testing.assert_array_equal(m.params["w"].value, w.value)
+    with pytest.raises(ModelError, match="the model has no path"):
+        rg.to_onnx({"y": x @ w}, external_data=True)
+    with pytest.raises(ModelError, match="the ops that are written are those of 18 to"):
+        rg.to_onnx({"y": x @ w}, opset=11)
+
+
+def test_lengths_that_follow_others_are_computed():
+    g = rg.Graph()
+    x = g.input(np.ones((4, 3)), name="x", shape=(None, 3))
+    y = g.input(np.ones((2, 5)), name="y", shape=(2, None))
+    loss = (x[1:, ::-1] ** 2).mean() * (y**2).mean()
+    model = agree({"dx": rg.grad(loss, x), "dy": rg.grad(loss, y), "flat": x.reshape(-1)})
+    shapes = [
+        [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]
+        for v in model.graph.output
+    ]
+    assert shapes == [["x_0", 3], [2, "y_1"], ["flat_0"]]
+    if (ort := runtime()) is not None:
+        feeds = {"x": np.arange(21.0).reshape(7, 3), "y": np.arange(18.0).reshape(2, 9)}
+        g.set({x: feeds["x"], y: feeds["y"]})
+        found = ort.InferenceSession(model.SerializeToString()).run(["dx", "dy"], feeds)
+        np.testing.assert_allclose(found[0], rg.grad(loss, x).value, rtol=1e-12)
+        np.testing.assert_allclose(found[1], rg.grad(loss, y).value, rtol=1e-12)
 
 
 def test_nodes_of_two_graphs_are_refused():
