@@ -3,6 +3,8 @@
 # ruff: noqa: E402 -- what follows needs the package that may be absent
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -153,3 +155,12 @@ def test_nodes_of_two_graphs_are_refused():
         rg.to_onnx({"y": y, "z": z})
     with pytest.raises(ModelError, match="'y' is a float, and outputs are nodes"):
         rg.to_onnx({"y": 1.0})
+
+
+@pytest.mark.parametrize("name", ["cnn", "text"])
+def test_a_model_of_pnnx_goes_on_to_onnx(name):
+    data = Path(__file__).parent / "data"
+    m = rg.from_pnnx(data / f"{name}.pnnx.param")
+    with np.load(data / f"{name}.npz") as file:
+        m(in0=file["in0"])
+    agree(m.outputs)
