@@ -9,7 +9,16 @@ from typing import Any
 import reactgrad as rg
 from reactgrad.models._errors import ModelError
 from reactgrad.models._onnx_file import onnx_package
-from reactgrad.models.export import Lengths, check, drafted, open_slots, proto_of, write
+from reactgrad.models.export import (
+    IR_VERSIONS,
+    MOST_BYTES,
+    Lengths,
+    check,
+    drafted,
+    open_slots,
+    proto_of,
+    write,
+)
 
 
 def to_onnx(
@@ -65,6 +74,11 @@ def to_onnx(
     ['MatMul', 'Relu']
     """
     onnx_package("rg.to_onnx writes")
+    if opset not in IR_VERSIONS:
+        raise ModelError(
+            f"rg.to_onnx(opset={opset!r:.20}): the ops that are written are those of {min(IR_VERSIONS)} to "
+            f"{max(IR_VERSIONS)}. Leave it out for {min(IR_VERSIONS)}."
+        )
     named = _named(outputs, "outputs")
     graph = _graph_of(named)
     network = rg.to_networkx(graph)
@@ -81,7 +95,17 @@ def to_onnx(
         draft = drafted(network, {var.name: name for name, var in given.items()}, labels)
         shapes = {name: _shape(network, var.name) for name, var in {**given, **named}.items()}
     draft.tidy(set(named))
+    size = sum(one.nbytes for one in draft.weights.values())
+    if external_data is None:
+        external_data = size > MOST_BYTES
     outside = None
+    if external_data:
+        if path is None:
+            raise ModelError(
+                f"rg.to_onnx: {size} bytes of arrays shall lie in a file beside the model, and the model has no path. "
+                "Give one: rg.to_onnx(outputs, 'm.onnx')."
+            )
+        outside = f"{os.path.basename(os.fspath(path))}.data"
     model, arrays = proto_of(draft, shapes, list(named), opset, outside)
     check(model)
     if path is not None:

@@ -3,6 +3,8 @@
 # ruff: noqa: E402 -- what follows needs the package that may be absent
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto
 
 from reactgrad.models import ModelError, OpError
-from tests.models.runs import agree
+from tests.models.runs import agree, runtime
 
 
 def perceptron(dtype="f4", rows=5):
@@ -112,9 +114,53 @@ def test_a_file_appears(tmp_path):
     assert onnx.load(path) == model
 
 
+def test_large_arrays_in_a_file_beside_it(tmp_path):
+    g = rg.Graph()
+    x = g.input(np.ones((2, 30), "f4"), name="x")
+    w = g.param(np.random.default_rng(0).normal(size=(30, 20)).astype("f4"), name="w")
+    path = tmp_path / "m.onnx"
+    rg.to_onnx({"y": x @ w}, path, external_data=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    assert (tmp_path / "m.onnx.data").stat().st_size == w.nbytes
+    m = rg.from_onnx(path)
+    np.testing.assert_array_equal(m.params["w"].value, w.value)
+    with pytest.raises(ModelError, match="the model has no path"):
+        rg.to_onnx({"y": x @ w}, external_data=True)
+    with pytest.raises(ModelError, match="the ops that are written are those of 18 to"):
+        rg.to_onnx({"y": x @ w}, opset=11)
+
+
+def test_lengths_that_follow_others_are_computed():
+    g = rg.Graph()
+    x = g.input(np.ones((4, 3)), name="x", shape=(None, 3))
+    y = g.input(np.ones((2, 5)), name="y", shape=(2, None))
+    loss = (x[1:, ::-1] ** 2).mean() * (y**2).mean()
+    model = agree({"dx": rg.grad(loss, x), "dy": rg.grad(loss, y), "flat": x.reshape(-1)})
+    shapes = [
+        [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]
+        for v in model.graph.output
+    ]
+    assert shapes == [["x_0", 3], [2, "y_1"], ["flat_0"]]
+    if (ort := runtime()) is not None:
+        feeds = {"x": np.arange(21.0).reshape(7, 3), "y": np.arange(18.0).reshape(2, 9)}
+        g.set({x: feeds["x"], y: feeds["y"]})
+        found = ort.InferenceSession(model.SerializeToString()).run(["dx", "dy"], feeds)
+        np.testing.assert_allclose(found[0], rg.grad(loss, x).value, rtol=1e-12)
+        np.testing.assert_allclose(found[1], rg.grad(loss, y).value, rtol=1e-12)
+
+
 def test_nodes_of_two_graphs_are_refused():
     y, z = perceptron()[2], perceptron()[2]
     with pytest.raises(ModelError, match="lie in 2 graphs"):
         rg.to_onnx({"y": y, "z": z})
     with pytest.raises(ModelError, match="'y' is a float, and outputs are nodes"):
         rg.to_onnx({"y": 1.0})
+
+
+@pytest.mark.parametrize("name", ["cnn", "text"])
+def test_a_model_of_pnnx_goes_on_to_onnx(name):
+    data = Path(__file__).parent / "data"
+    m = rg.from_pnnx(data / f"{name}.pnnx.param")
+    with np.load(data / f"{name}.npz") as file:
+        m(in0=file["in0"])
+    agree(m.outputs)

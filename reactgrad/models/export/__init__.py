@@ -9,13 +9,19 @@
 - The other files hold writers, a family of ops each.
 """
 
+from reactgrad.models.export import _activations as _activations
 from reactgrad.models.export import _arithmetic as _arithmetic
+from reactgrad.models.export import _arrangement as _arrangement
 from reactgrad.models.export import _chain as _chain
 from reactgrad.models.export import _functions as _functions
 from reactgrad.models.export import _indexing as _indexing
 from reactgrad.models.export import _layout as _layout
+from reactgrad.models.export import _networks as _networks
+from reactgrad.models.export import _ordering as _ordering
 from reactgrad.models.export import _products as _products
 from reactgrad.models.export import _reductions as _reductions
+from reactgrad.models.export._file import IR_VERSIONS as IR_VERSIONS
+from reactgrad.models.export._file import MOST_BYTES as MOST_BYTES
 from reactgrad.models.export._file import check as check
 from reactgrad.models.export._file import proto_of as proto_of
 from reactgrad.models.export._file import write as write

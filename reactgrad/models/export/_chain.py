@@ -64,3 +64,26 @@ def _log_softmax_grad(n: Node) -> str:
     g, y = n.all(n.dtype)
     total = reduced(n, "ReduceSum", g, n.axes(n.attrs[0]), True)
     return n.emit("Sub", g, n.emit("Mul", n.emit("Exp", y), total))
+
+
+@writes("unit")
+def _unit(n: Node) -> str:
+    x, _, length = n.all(n.dtype)
+    zero = n.const(0, n.dtype)
+    return n.emit(
+        "Where", n.emit("Equal", length, zero, out=bool), zero, n.emit("Div", x, length), of=1
+    )
+
+
+@writes("angle_slope")
+def _angle_slope(n: Node) -> str:
+    _, x, length = n.all(n.dtype)
+    zero = n.const(0, n.dtype)
+    slope = n.emit("Div", n.emit("Div", x, length), length)
+    return n.emit("Where", n.emit("Equal", length, zero, out=bool), zero, slope, of=1)
+
+
+@writes("one_minus_square")
+def _one_minus_square(n: Node) -> str:
+    x, one = n.x(0, n.dtype), n.const(1, n.dtype)
+    return n.emit("Mul", n.emit("Sub", one, x), n.emit("Add", one, x))

@@ -108,6 +108,19 @@ def check(model: Any) -> None:
     """
     import onnx
 
+    # Arrays in the other file are inputs for the checker: it would look for that file.
+    inside = [t for t in model.graph.initializer if t.data_location != onnx.TensorProto.EXTERNAL]
+    if len(inside) < len(model.graph.initializer):
+        outside = [
+            t for t in model.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL
+        ]
+        whole, model = model, onnx.ModelProto()
+        model.CopyFrom(whole)
+        del model.graph.initializer[:]
+        model.graph.initializer.extend(inside)
+        model.graph.input.extend(
+            onnx.helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in outside
+        )
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:

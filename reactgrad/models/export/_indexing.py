@@ -238,7 +238,8 @@ def _along(n: Node, slot: Any) -> str:
             m if i == axis else max(m, k)
             for i, (m, k) in enumerate(zip(wanted, shape, strict=True))
         ]
-        numbers = n.emit("Expand", numbers, n.ints(rows))
+        if tuple(rows) != tuple(wanted):
+            numbers = n.emit("Expand", numbers, n.ints(rows))
         rows[axis] = shape[axis]
         x = n.emit("Expand", x, n.ints(rows)) if tuple(rows) != tuple(shape) else x
     return n.emit("GatherElements", x, numbers, axis=axis)
@@ -263,6 +264,27 @@ def _accumulate(n: Node) -> str:
                 part = _Place(n, place.parts, shape, numbers).spread(part)
         total = n.emit("Add", total, part) if total else part
     return total
+
+
+KINDS = {"set": "none", "add": "add", "multiply": "mul", "min": "min", "max": "max"}
+
+
+@writes("put")
+def _put(n: Node) -> str:
+    index, kind = n.attrs[:2]
+    if kind not in KINDS or index.along is not None:
+        n.refuse(f"of the kind {kind}")
+    shape, last = n.shape_of(0), len(n) - 1
+    count = math.prod(shape)
+    numbers = [(n[i], n.spec_of(i)) for i in range(1, last)]
+    places = part_of(n, n.const(np.arange(count).reshape(shape)), index.parts, shape, numbers)
+    value = n.x(last, n.dtype)
+    if n.shape_of(last) != () or index.parts:
+        value = n.emit("Expand", value, n.emit("Shape", places, out="i8"))
+    flat = n.ints([-1])
+    x, places, value = (n.emit("Reshape", one, flat) for one in (n.x(0, n.dtype), places, value))
+    found = n.emit("ScatterElements", x, places, value, axis=0, reduction=KINDS[kind])
+    return reshaped(n, found, shape)
 
 
 def _along_back(n: Node, part: str, slot: Any, shape: Shape, numbers: Any) -> str:

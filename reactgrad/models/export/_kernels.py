@@ -29,11 +29,11 @@ KERNELS: Final[dict[str, frozenset[str]]] = {
         NUMBERS: "Abs Add Div Mul Sub Mod Sign Greater GreaterOrEqual Less LessOrEqual",
         "f2 f4 f8 i1 i2 i4 i8": "Neg",
         FLOATS: "Exp Log Sqrt Reciprocal Sin Cos Tanh Sigmoid Floor Ceil Round IsNaN Softmax LogSoftmax "
-                "LayerNormalization BatchNormalization Gemm LSTM GRU",
+                "LayerNormalization BatchNormalization Gemm",
         "f4 f8": "IsInf Range",
         SINGLES: "Acos Acosh Asin Asinh Atan Atanh AveragePool Conv ConvTranspose Cosh Det Elu Erf Gelu "
-                 "GlobalAveragePool GridSample HardSigmoid HardSwish InstanceNormalization LRN LeakyRelu LpPool "
-                 "Mish PRelu RNN Selu Sinh Softplus Softsign Tan ThresholdedRelu Celu",
+                 "GRU LSTM GlobalAveragePool GridSample HardSigmoid HardSwish InstanceNormalization LRN LeakyRelu "
+                 "LpPool Mish PRelu RNN Selu Sinh Softplus Softsign Tan ThresholdedRelu Celu",
         "b1": "And Or Xor Not",
         BITS: "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot",
         "u1 u2 u4 u8": "BitShift",

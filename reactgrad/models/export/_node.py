@@ -94,8 +94,8 @@ class Node:
         return self.spec.dtype
 
     @property
-    def shape(self) -> tuple[int | None, ...]:
-        """The shape of the result."""
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result; all lengths are known while a draft is drawn up."""
         return (
             self.spec.shape
             if self.spec is not None

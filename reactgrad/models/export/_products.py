@@ -20,6 +20,10 @@ def _linear(n: Node) -> str:
 
 @writes("einsum")
 def _einsum(n: Node) -> str:
+    if "." in n.attrs[0] or any(
+        len(set(one)) < len(one) for one in n.attrs[0].partition("->")[0].split(",")
+    ):
+        n.refuse(f"of {n.attrs[0]!r}")
     return n.emit("Einsum", *n.all(n.dtype), equation=n.attrs[0])
 
 
