@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.change._leaf import touch
+from reactgrad.change._draws import draw_next
 from reactgrad.core._definition import are_defined, definitions
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
@@ -136,9 +136,16 @@ class Instance:
         return self._drawing
 
     def redraw(self, graph: Core) -> None:
-        """Let each node that draws draw other numbers."""
-        for slot in self.draws(graph):
-            touch(handle(graph, slot))
+        """Let each node that draws draw the next numbers of the graph's calls."""
+        if drawing := self.draws(graph):
+            ops, parents = graph._host.ops, graph._scheduler.topology.parents
+            # In the order of building, and each once: a draw may consist of several nodes with one key.
+            keys = {self._serial(graph, parents[slot][ops[slot].key]) for slot in drawing}
+            draw_next(graph, [slot for _, slot in sorted(keys)])
+
+    @staticmethod
+    def _serial(graph: Core, slot: int) -> tuple[int, int]:
+        return graph._scheduler.topology.serial[slot], slot
 
     def feed(self, graph: Core, arguments: dict[int, Any]) -> None:
         """Make these feeds follow other arguments."""

@@ -55,6 +55,9 @@ class Pool:
             instance = instances.find(graph, key, arguments, sharing)
         if instance is None:
             instance = build()
+            if sharing is Sharing.DRAWN:
+                with graph._scheduler.notes.aside():
+                    instance.redraw(graph)
             # Not kept if a rule in it waits for a function to run: that rule will be built again.
             if not graph._programs.wait_for(instance.nodes):
                 instances.add(graph, key, instance)

@@ -208,7 +208,9 @@ def test_models_and_optimisers_go_on_bit_for_bit(tmp_path: Path, optimizer: str,
     def run() -> dict[str, Any]:
         graph = rg.Graph(rng=3)
         with graph:
-            net = nn.Sequential(nn.Linear(5, 8, rng=0), nn.ReLU(), nn.Linear(8, 2, rng=1))
+            net = nn.Sequential(
+                nn.Linear(5, 8, rng=0), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 2, rng=1)
+            )
         opt = getattr(optim, optimizer)(net.parameters(), lr=0.01)
         return {
             "generator": graph,

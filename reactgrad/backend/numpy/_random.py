@@ -39,8 +39,10 @@ def _assign(out: Any, value: Any) -> None:
 def stream(key: Any, lane: int = 0) -> np.random.Generator:
     """Return a generator at the beginning of the stream of a key; each lane is a stream of its own."""
     first, second, number, count = _on_host(key).tolist()
-    place = [0, lane, count, number]
-    return np.random.Generator(np.random.Philox(key=[first, second], counter=place))
+    # As arrays: NumPy takes a list of large and small integers for floats, and so loses bits.
+    place = np.array([0, lane, count, number], np.uint64)
+    words = np.array([first, second], np.uint64)
+    return np.random.Generator(np.random.Philox(key=words, counter=place))
 
 
 # NumPy's exponential draws of float32 are 0 once in some millions, those of float64 never in practice. This is also
