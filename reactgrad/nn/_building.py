@@ -30,8 +30,8 @@ class Building:
     at : list of str
         The paths of the modules that are being called, the innermost last.
     moments : list
-        What layers of batch normalisation measure in this call: a weak reference to the layer, mean and
-        variance.
+        What layers of batch normalisation measure in this call: a weak reference to the layer, mean,
+        variance, and how many numbers they are of.
     """
 
     __slots__ = ("at", "graph", "moments", "paths")
@@ -40,7 +40,7 @@ class Building:
         self.graph = graph
         self.paths = {id(one): path for path, one in parts_of(module).modules}
         self.at = [""]
-        self.moments: list[tuple[Any, Any, Any]] = []
+        self.moments: list[tuple[Any, ...]] = []
 
     def inner(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a module inside of the one that is being built, in a scope of its own."""
@@ -132,14 +132,14 @@ def _name(graph: Any, module: Any) -> None:
                 pass
 
 
-def follow(moments: list[tuple[Any, Any, Any]]) -> None:
+def follow(moments: list[tuple[Any, ...]]) -> None:
     """Mix the moments of a call into the running ones of the layers that are in train mode."""
     sets: dict[Any, Any] = {}
-    for of, mean, variance in moments:
+    for of, *measured in moments:
         layer = of()
         if layer is not None and layer.training:
             try:
-                layer._mix(mean, variance, sets)
+                layer._mix(*measured, sets)
             except UnsetError:  # a call with an input that has no value yet measures nothing
                 return
     if sets:

@@ -9,6 +9,7 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.graph._var import Var
 from reactgrad.nn._module import Module
+from reactgrad.ops.neural._losses import reduced
 from reactgrad.subgraphs._sharing import Sharing
 
 
@@ -44,6 +45,9 @@ class Loss(Module):
                 f"{type(self).__name__}(reduction={reduction!r:.40}): it is one of {', '.join(self._reductions)}."
             )
         self.reduction = reduction
+
+    def _reduced(self, costs: Any) -> Any:
+        return reduced(type(self).__name__, costs, self.reduction)
 
 
 def factors(weight: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.graph._var import Var
-from reactgrad.nn import _moving, _shown, _state
+from reactgrad.nn import _copies, _moving, _shown, _state
 from reactgrad.nn._building import ModuleCall, building, follow
 from reactgrad.nn._registry import Record, Registered, changes, parts_of, registers
 from reactgrad.nodes._handle import current_graph
@@ -369,6 +369,7 @@ class Module(Registered):
     float = _moving.to_float32
     double = _moving.to_float64
     half = _moving.to_float16
+    twin = _copies.twin
     extra_repr = _shown.extra_repr
 
     def __repr__(self) -> str:
@@ -376,19 +377,17 @@ class Module(Registered):
         return _shown.tree(self)
 
     def __copy__(self) -> Any:
-        raise DTypeError(_NO_COPY)
+        raise DTypeError(
+            "a module is not copied without its params, whose names would be shared. copy.deepcopy(net) has params of "
+            "its own, and net.twin(g.fork()) those of a fork."
+        )
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        raise DTypeError(_NO_COPY)
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the same layers with leaves of their own, in the same graph, of the present values."""
+        return _copies.deep_copy(self, memo)
 
     def __reduce__(self) -> Any:
         raise DTypeError(
             "a module is not pickled: its params are nodes of a graph. Save net.state_dict(), and load it into a "
             "module that is made by the same code."
         )
-
-
-_NO_COPY = (
-    "a module is not copied: its params are nodes of a graph. Make another one by the same code, and write "
-    "other.load_state_dict(net.state_dict()); a what-if is g.fork()."
-)

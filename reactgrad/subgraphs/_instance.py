@@ -13,7 +13,7 @@ from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._reached import reached
-from reactgrad.nodes._references import references
+from reactgrad.nodes._references import holders, references
 from reactgrad.subgraphs._feeds import _fed, _give
 
 if TYPE_CHECKING:
@@ -215,9 +215,24 @@ def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
 
 
 def _held(host: Rows, slot: int, known: set[int]) -> bool:
-    """Return whether a handle of the node is held by anything but gradients that are `known`."""
+    """Return whether a handle of the node is held by anything but gradients that are `known`, and
+    switches, which hold the branches that they choose between.
+    """
     ref = host.handles[slot]
-    return ref is not None and slot not in known and ref() is not None
+    if ref is None or slot in known:
+        return False
+    var = ref()
+    if var is None:
+        return False
+    users = host.branch_users.get(slot)
+    if not users:
+        return True
+    by_switches = 0
+    for user in users:  # a loop: a generator would refer to `var`, too
+        for one in host.ops[user].branches:
+            by_switches += one is var
+    one = None
+    return holders(var) > by_switches
 
 
 def _forget(of: weakref.ref[Rows], slots: list[int]) -> None:

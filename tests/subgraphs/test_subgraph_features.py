@@ -233,3 +233,28 @@ def test_a_graph_goes_also_where_results_were_differentiated(ask: Callable[..., 
     graphs = [use() for _ in range(3)]
     gc.collect()
     assert [graph() for graph in graphs] == [None] * 3
+
+
+def test_a_subgraph_with_a_switch_is_used_again_although_the_switch_holds_its_branches(
+    g: rg.Graph,
+) -> None:
+    w, built = g.param(2.0), []
+
+    @rg.subgraph
+    def f(x: Any) -> Any:
+        built.append(None)
+        return rg.switch(g.mode, w * x, x)
+
+    for k in range(1, 6):
+        f(np.float64(k)).backward()
+        size = len(g)
+    assert len(built) == 1
+    kept = f(np.float64(9.0))
+    other = f(np.float64(8.0))
+    assert len(built) == 2
+    assert (kept.value, other.value) == (18.0, 16.0)
+    branch = kept.parents[-1]
+    del kept, other
+    f(np.float64(7.0))
+    assert branch.value == 18.0  # held by the test, so it was not fed again
+    assert len(g) >= size
