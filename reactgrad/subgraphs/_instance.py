@@ -92,13 +92,25 @@ class Instance:
     def free(self, graph: Core) -> bool:
         """Return whether no caller, node or observer outside can see its nodes, not even through
         gradients.
+
+        Instances that it feeds count as its own, so a chain of calls of which nothing is seen any more
+        is fed again as it is, gradients included.
         """
+        chain: list[Instance] = [self]
+        found: bool | Instance = False
+        while isinstance(found := self._unseen(graph, chain), Instance):
+            chain.append(found)
+        return found
+
+    def _unseen(self, graph: Core, chain: list[Instance]) -> bool | Instance:
+        """Return whether nothing outside sees these instances, or one that they feed beside them."""
         host, topology = graph._host, graph._scheduler.topology
-        programs = _programs(graph, self.nodes)
-        known = _alone(programs) | self._added.get("kept", {}).keys()
-        seen = set(self.nodes)
+        seen = {slot for one in chain for slot in one.nodes}
+        programs = _programs(graph, seen)
+        known = _alone(programs).union(*[one._added.get("kept", {}).keys() for one in chain])
         stack = list(seen)
         children, owners = topology.children, host.owners
+        fed_by = graph._subgraphs.fed_by
         while stack:
             slot = stack.pop()
             if _held(host, slot, known):
@@ -106,6 +118,9 @@ class Instance:
             users = host.branch_users.get(slot) if host.branch_users else None
             for child in (*children[slot], *users) if users else children[slot]:
                 if child not in seen:
+                    other = fed_by.get(child)
+                    if other is not None:
+                        return other
                     owner = owners.get(child)
                     # Nodes of a gradient that is gone belong to whatever uses them.
                     if owner not in programs and (owner is None or graph._programs.lives(owner)):

@@ -29,13 +29,15 @@ ASKED = 4
 class Pool:
     """All instances of subgraphs in one graph."""
 
-    __slots__ = ("_building", "_of", "_sweep_at")
+    __slots__ = ("_building", "_of", "_sweep_at", "fed_by")
 
     def __init__(self) -> None:
         # The feeds and arguments of each instance that is being built, the innermost last.
         self._building: list[tuple[list[Handle], list[Any]]] = []
         self._of: weakref.WeakKeyDictionary[Any, Instances] = weakref.WeakKeyDictionary()
         self._sweep_at = SPARE
+        # Each instance that may be fed again, by the slots of its feeds.
+        self.fed_by: weakref.WeakValueDictionary[int, Instance] = weakref.WeakValueDictionary()
 
     def instance(
         self,
@@ -58,6 +60,7 @@ class Pool:
             # Not kept if a rule in it waits for a function to run: that rule will be built again.
             if not graph._programs.wait_for(instance.nodes):
                 instances.add(graph, key, instance)
+                self.fed_by.update(dict.fromkeys(instance.feeds, instance))
         return instance
 
     def __len__(self) -> int:
