@@ -18,6 +18,7 @@ without one they follow from the seed of the graph. ``dtype=`` is that of the pa
 - The other files hold layers or criteria, a family each.
 """
 
+from reactgrad.nn import functional as functional
 from reactgrad.nn import init as init
 from reactgrad.nn._activations import CELU as CELU
 from reactgrad.nn._activations import ELU as ELU

@@ -89,14 +89,21 @@ class Instance:
             and are_defined(graph, self._inner, self._built)
         )
 
-    def free(self, graph: Core) -> bool:
+    def free(self, graph: Core, *, whole: bool = False) -> bool:
         """Return whether no caller, node or observer outside can see its nodes, not even through
         gradients.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether instances that it feeds count as its own: a chain of calls of which nothing is seen
+            any more is fed again as it is, gradients included.
         """
         host, topology = graph._host, graph._scheduler.topology
-        programs = _programs(graph, self.nodes)
-        known = _alone(programs) | self._added.get("kept", {}).keys()
-        seen = set(self.nodes)
+        chain = self._chain(graph) if whole else [self]
+        seen = {slot for one in chain for slot in one.nodes}
+        programs = _programs(graph, seen)
+        known = _alone(host, programs).union(*[one._added.get("kept", {}).keys() for one in chain])
         stack = list(seen)
         children, owners = topology.children, host.owners
         while stack:
@@ -114,6 +121,19 @@ class Instance:
                     stack.append(child)
         return seen.isdisjoint(graph._observers.observed)
 
+    def _chain(self, graph: Core) -> list[Instance]:
+        """Return this instance, those that it feeds, those that these feed, and so on."""
+        children, users = graph._scheduler.topology.children, graph._host.branch_users
+        fed_by = graph._subgraphs.fed_by
+        chain: list[Instance] = [self]
+        for one in chain:  # grows
+            for slot in one.nodes:
+                for child in (*children[slot], *users.get(slot, ())):
+                    other = fed_by.get(child)
+                    if other is not None and other not in chain:
+                        chain.append(other)
+        return chain
+
     def differing(self, graph: Core, arguments: list[Any]) -> dict[int, Any]:
         """Return the arguments that the feeds do not have yet, by feed."""
         return {
@@ -121,6 +141,14 @@ class Instance:
             for feed, argument in zip(self.feeds, arguments, strict=True)
             if not _fed(graph, feed, argument)
         }
+
+    def follows(self, graph: Core, arguments: list[Any]) -> bool:
+        """Return whether the feeds follow all nodes among the arguments."""
+        return all(
+            _fed(graph, feed, argument)
+            for feed, argument in zip(self.feeds, arguments, strict=True)
+            if isinstance(argument, Handle)
+        )
 
     def begins(self, graph: Core, arguments: list[Any]) -> bool:
         """Return whether the first feed has the value of the first argument."""
@@ -211,13 +239,15 @@ def _programs(graph: Core, nodes: Iterable[int]) -> dict[int, dict[int, Handle]]
     return found
 
 
-def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
-    """Return the slots of those gradients that only the program that gave them out holds."""
+def _alone(host: Rows, programs: dict[int, dict[int, Handle]]) -> set[int]:
+    """Return the slots of those gradients that only the program that gave them out holds, and
+    switches.
+    """
     return {
         adjoints[slot]._slot
         for adjoints in programs.values()
         for slot in adjoints
-        if references(adjoints, slot) <= 0
+        if references(adjoints, slot) <= _by_switches(host, adjoints[slot])
     }
 
 
@@ -231,15 +261,13 @@ def _held(host: Rows, slot: int, known: set[int]) -> bool:
     var = ref()
     if var is None:
         return False
-    users = host.branch_users.get(slot)
-    if not users:
-        return True
-    by_switches = 0
-    for user in users:  # a loop: a generator would refer to `var`, too
-        for one in host.ops[user].branches:
-            by_switches += one is var
-    one = None
-    return holders(var) > by_switches
+    return not host.branch_users or holders(var) > _by_switches(host, var)
+
+
+def _by_switches(host: Rows, var: Handle) -> int:
+    """Return how many references to a node are those of switches that choose it."""
+    users = host.branch_users.get(var._slot, ())
+    return sum(one is var for user in users for one in host.ops[user].branches)
 
 
 def _forget(of: weakref.ref[Rows], slots: list[int]) -> None:

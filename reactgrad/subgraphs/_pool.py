@@ -29,13 +29,15 @@ ASKED = 4
 class Pool:
     """All instances of subgraphs in one graph."""
 
-    __slots__ = ("_building", "_of", "_sweep_at")
+    __slots__ = ("_building", "_of", "_sweep_at", "fed_by")
 
     def __init__(self) -> None:
         # The feeds and arguments of each instance that is being built, the innermost last.
         self._building: list[tuple[list[Handle], list[Any]]] = []
         self._of: weakref.WeakKeyDictionary[Any, Instances] = weakref.WeakKeyDictionary()
         self._sweep_at = SPARE
+        # Each instance that may be fed again, by the slots of its feeds.
+        self.fed_by: weakref.WeakValueDictionary[int, Instance] = weakref.WeakValueDictionary()
 
     def instance(
         self,
@@ -61,6 +63,7 @@ class Pool:
             # Not kept if a rule in it waits for a function to run: that rule will be built again.
             if not graph._programs.wait_for(instance.nodes):
                 instances.add(graph, key, instance)
+                self.fed_by.update(dict.fromkeys(instance.feeds, instance))
         return instance
 
     def __len__(self) -> int:
@@ -122,7 +125,7 @@ class Pool:
         host, topology, branches = graph._host, graph._scheduler.topology, graph._host.branches
         every = [one for instances in self._of.values() for one in instances]
         below = _descendants(graph, [slot for one in every for slot in one.nodes])
-        known = _alone(_programs(graph, below))
+        known = _alone(host, _programs(graph, below))
         kept = host.kept.keys() | graph._observers.observed.keys()
 
         def parents(slot: int) -> Iterable[int]:
@@ -180,6 +183,7 @@ class Instances:
                     instance.feed(graph, instance.differing(graph, arguments))
                     return instance
         anew = sharing is Sharing.DRAWN
+        self._prefer_fed(graph, instances, arguments)
         for asked in range(min(ASKED, len(instances))):
             instance = instances.pop()
             differing = instance.differing(graph, arguments) if asked == 0 else None
@@ -187,7 +191,7 @@ class Instances:
             if differing == {} and not draws and instance.intact(graph):
                 instances.append(instance)
                 return instance
-            if not instance.free(graph):
+            if not instance.free(graph, whole=instance.follows(graph, arguments)):
                 instances.appendleft(instance)  # checked again after all others
             elif instance.intact(graph):
                 instances.append(instance)
@@ -200,6 +204,18 @@ class Instances:
                         instance.redraw(graph)
                 return instance
         return None
+
+    def _prefer_fed(self, graph: Core, instances: deque[Instance], arguments: list[Any]) -> None:
+        """Move an instance that follows one of the arguments to the end, where it is found first."""
+        children, fed_by = graph._scheduler.topology.children, graph._subgraphs.fed_by
+        for argument in arguments:
+            if isinstance(argument, Handle):
+                for child in children[argument._slot]:
+                    one = fed_by.get(child)
+                    if one is not None and one in instances:
+                        instances.remove(one)
+                        instances.append(one)
+                        return
 
     def forget_free(self, graph: Core, among: Set[int]) -> bool:
         """Release the free instances that have one of these nodes.

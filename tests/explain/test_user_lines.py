@@ -612,6 +612,50 @@ def test_models_nodes_of_a_file_and_an_input_that_there_is_not() -> None:
     assert own_line(caught.value) == place(2)
 
 
+def test_nn_nodes_of_a_layer_and_what_is_no_module(g: rg.Graph) -> None:
+    with g:
+        layer = rg.nn.Linear(2, 1, rng=0)
+    y = layer([1.0, 2.0])
+    assert (line_of(layer.weight), line_of(y)) == (place(2), place(1))
+    with pytest.raises(rg.DTypeError) as caught:
+        rg.nn.Sequential(1.0)
+    assert part_of(caught.value) == "nn"
+    assert own_line(caught.value) == place(2)
+
+
+def test_nn_nodes_of_a_layer_and_an_input_that_does_not_fit(g: rg.Graph) -> None:
+    with g:
+        layer = rg.nn.Linear(2, 1)
+        y = layer(np.ones((3, 2)))
+        assert {line_of(layer.weight), line_of(y)} == {place(2), place(1)} or line_of(y) == place(1)
+        with pytest.raises(rg.ReactgradError) as caught:
+            layer(np.ones((3, 4)))
+    assert own_line(caught.value) == place(1)
+
+
+def test_optim_a_param_that_is_there_twice(g: rg.Graph) -> None:
+    w = g.param(1.0)
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.optim.SGD([w, w], lr=0.1)
+    assert part_of(caught.value) == "optim"
+    assert own_line(caught.value) == place(2)
+
+
+def test_data_a_loader_of_no_rows() -> None:
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.data.DataLoader(range(3), batch_size=0)
+    assert part_of(caught.value) == "data"
+    assert own_line(caught.value) == place(2)
+
+
+def test_tracking_a_bar_for_what_is_no_loop() -> None:
+    pytest.importorskip("tqdm", reason="it draws the bar")
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.progress(3)
+    assert part_of(caught.value) == "tracking"
+    assert own_line(caught.value) == place(2)
+
+
 def test_there_is_a_test_for_each_part() -> None:
     tests = [name for name in globals() if name.startswith("test_")]
     missing = [part for part in PARTS if not any(f"test_{part}_" in name for name in tests)]

@@ -285,3 +285,26 @@ def test_a_module_is_not_kept_by_its_nodes() -> None:
 def test_a_module_without_forward_says_so() -> None:
     with pytest.raises(rg.GraphError, match=r"Net has no forward: .* Write `def forward"):
         type("Net", (nn.Module,), {})()(np.ones(2))
+
+
+def test_two_networks_that_train_against_each_other_build_nothing_after_the_first_rounds() -> None:
+    with rg.Graph() as g:
+        maker = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
+        judge = nn.Sequential(nn.Linear(3, 4), nn.LeakyReLU(0.2), nn.Linear(4, 1))
+    criterion, rng, sizes = nn.BCEWithLogitsLoss(), np.random.default_rng(0), []
+    ones, zeros = np.ones((5, 1)), np.zeros((5, 1))
+
+    def step(net: nn.Module, loss: rg.Var) -> None:
+        net.zero_grad()
+        loss.backward()
+        g.set({param: param.value - 0.1 * param.grad for param in net.parameters()})
+
+    for _ in range(10):
+        fake = maker(rng.normal(size=(5, 2)))
+        real = judge(rng.normal(size=(5, 3)))
+        step(judge, criterion(real, ones) + criterion(judge(fake.detach()), zeros))
+        versions = [param.value_version for param in maker.parameters()]
+        assert versions == [param.value_version for param in maker.parameters()]
+        step(maker, criterion(judge(fake), ones))
+        sizes.append(len(g))
+    assert len(set(sizes[4:])) == 1

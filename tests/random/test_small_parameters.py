@@ -54,8 +54,8 @@ def test_slopes_of_beta_are_those_of_a_quotient_of_gamma_draws(a: float, b: floa
     """The path that the draws take is another one; the mean slope of any function is the same."""
     g = rg.Graph(rng=1)
     leaves = [g.param(a), g.param(b)]
-    x = R.beta(leaves[0], leaves[1], (2 * N,))
-    first, second = R.gamma(leaves[0], 1.0, (2 * N,)), R.gamma(leaves[1], 1.0, (2 * N,))
+    x = R.beta(leaves[0], leaves[1], (100 * N,))
+    first, second = R.gamma(leaves[0], 1.0, (100 * N,)), R.gamma(leaves[1], 1.0, (100 * N,))
     y = first / (first + second)
     for function in (
         lambda v: v.mean(),
