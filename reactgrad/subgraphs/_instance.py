@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reactgrad.change._leaf import touch
 from reactgrad.core._definition import are_defined, definitions
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
@@ -39,6 +40,7 @@ class Instance:
         "_added",
         "_anchors",
         "_built",
+        "_drawing",
         "_inner",
         "feeds",
         "nodes",
@@ -68,6 +70,7 @@ class Instance:
         )
         self._inner = [slot for slot in nodes if slot not in self.feeds]
         self._built = definitions(graph, self._inner)
+        self._drawing: list[int] | None = None
         self._added = host.added(self.nodes)
         # Anchors keep the ends without handles; their gradients stay in the host's table.
         self._anchors = [host.anchor(slot) for slot in {*self.feeds, *ends}]
@@ -118,6 +121,24 @@ class Instance:
             for feed, argument in zip(self.feeds, arguments, strict=True)
             if not _fed(graph, feed, argument)
         }
+
+    def begins(self, graph: Core, arguments: list[Any]) -> bool:
+        """Return whether the first feed has the value of the first argument."""
+        return bool(self.feeds) and _fed(graph, self.feeds[0], arguments[0])
+
+    def draws(self, graph: Core) -> list[int]:
+        """Return the nodes that draw random numbers."""
+        if self._drawing is None:
+            ops = graph._host.ops
+            self._drawing = [
+                slot for slot in self._inner if getattr(ops[slot], "key", None) is not None
+            ]
+        return self._drawing
+
+    def redraw(self, graph: Core) -> None:
+        """Let each node that draws draw other numbers."""
+        for slot in self.draws(graph):
+            touch(handle(graph, slot))
 
     def feed(self, graph: Core, arguments: dict[int, Any]) -> None:
         """Make these feeds follow other arguments."""

@@ -16,6 +16,7 @@ from reactgrad.nodes._reached import reached
 from reactgrad.scheduler import block
 from reactgrad.subgraphs._feeds import _give, _take, _unset
 from reactgrad.subgraphs._instance import Instance, _alone, _descendants, _held, _programs
+from reactgrad.subgraphs._sharing import Sharing
 
 # The number of instances of one function in one graph that are kept unused, the latest ones.
 SPARE = 16
@@ -43,14 +44,15 @@ class Pool:
         key: Any,
         arguments: list[Any],
         build: Callable[[], Instance],
+        sharing: Sharing = Sharing.ALL,
     ) -> Instance:
         """Return an instance that is fed with these arguments; build one if none is free."""
         instances = self._of.setdefault(function, Instances())
-        instance = instances.find(graph, key, arguments)
+        instance = instances.find(graph, key, arguments, sharing)
         if instance is None and len(self) >= self._sweep_at:
             visible = self._sweep(graph)
             self._sweep_at = max(SPARE, 2 * visible)
-            instance = instances.find(graph, key, arguments)
+            instance = instances.find(graph, key, arguments, sharing)
         if instance is None:
             instance = build()
             # Not kept if a rule in it waits for a function to run: that rule will be built again.
@@ -158,18 +160,28 @@ class Instances:
         for key, instances in self._of.items():
             self._of[key] = deque(sorted(instances, key=first.__contains__))
 
-    def find(self, graph: Core, key: Any, arguments: list[Any]) -> Instance | None:
-        """Return an instance that is fed with these arguments, if there is one that is free or fed
-        already.
+    def find(
+        self, graph: Core, key: Any, arguments: list[Any], sharing: Sharing
+    ) -> Instance | None:
+        """Return an instance that is fed with these arguments, if there is one that is free or may be
+        shared.
         """
         instances = self._of.get(key)
         if not instances:
             return None
         self._of[key] = self._of.pop(key)
+        if sharing is Sharing.FIRST:
+            for instance in instances:
+                if instance.begins(graph, arguments) and instance.intact(graph):
+                    # A caller may hold its result, so a transaction notes these sets.
+                    instance.feed(graph, instance.differing(graph, arguments))
+                    return instance
+        anew = sharing is Sharing.DRAWN
         for asked in range(min(ASKED, len(instances))):
             instance = instances.pop()
             differing = instance.differing(graph, arguments) if asked == 0 else None
-            if differing == {} and instance.intact(graph):
+            draws = anew and instance.draws(graph)
+            if differing == {} and not draws and instance.intact(graph):
                 instances.append(instance)
                 return instance
             if not instance.free(graph):
@@ -181,6 +193,8 @@ class Instances:
                 # Not noted by a transaction, as for a new instance: nothing saw its former feeds.
                 with graph._scheduler.notes.aside():
                     instance.feed(graph, differing)
+                    if draws:
+                        instance.redraw(graph)
                 return instance
         return None
 
