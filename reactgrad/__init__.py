@@ -24,6 +24,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``optim``        optimisers
 - ``random``       draws of random numbers as nodes
 - ``nn``           layers, losses and models
+- ``data``         datasets, loaders and transforms
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
@@ -178,6 +179,7 @@ from reactgrad.scheduler import Threads as Threads
 from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
+    from reactgrad import data as data
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
@@ -228,7 +230,11 @@ if typing.TYPE_CHECKING:
     from reactgrad.graph._standard import uint16 as uint16
     from reactgrad.graph._standard import uint32 as uint32
     from reactgrad.graph._standard import uint64 as uint64
+    from reactgrad.io._checkpoint import load_checkpoint as load_checkpoint
+    from reactgrad.io._checkpoint import save_checkpoint as save_checkpoint
+    from reactgrad.io._checkpoint_folder import Checkpoints as Checkpoints
     from reactgrad.io._networkx import to_networkx as to_networkx
+    from reactgrad.io._weights import load_weights as load_weights
     from reactgrad.linalg._polyfit import polyfit as polyfit
     from reactgrad.ops.arrangement import *
     from reactgrad.ops.factories import *
@@ -297,6 +303,8 @@ _LATER = {
     **_PLACES,
     **dict.fromkeys(_STANDARD, "graph._standard"),
     "autocast": "flow._autocast",
+    "Checkpoints": "io._checkpoint_folder",
+    "data": "data",
     "detect_anomaly": "explain._anomaly",
     "alpha_dropout": "random._dropout",
     "dropout": "random._dropout",
@@ -320,10 +328,13 @@ _LATER = {
     "linalg": "linalg",
     "optim": "optim",
     "nn": "nn",
+    "load_checkpoint": "io._checkpoint",
+    "load_weights": "io._weights",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "random": "random",
     "Recording": "explain._record",
+    "save_checkpoint": "io._checkpoint",
     "save_on_cpu": "flow._places",
     "save_on_disk": "flow._places",
     "Stats": "explain._stats",
