@@ -334,8 +334,6 @@ _LATER = {
     "linalg": "linalg",
     "nn": "nn",
     "optim": "optim",
-    "optim": "optim",
-    "nn": "nn",
     "load_checkpoint": "io._checkpoint",
     "load_weights": "io._weights",
     "Profile": "explain._profile",
