@@ -6,7 +6,9 @@ import warnings
 from typing import Any
 
 from reactgrad._errors import DTypeError, MissingExtraWarning
-from reactgrad.backend.machine._registers import Registers, find_machine
+from reactgrad.backend.machine import _compiled as _compiled  # registers the binders of its ops
+from reactgrad.backend.machine._find import find_machine
+from reactgrad.backend.machine._registers import Registers
 from reactgrad.core._core import Core
 from reactgrad.nodes._site import user_level
 

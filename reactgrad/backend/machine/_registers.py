@@ -8,14 +8,15 @@ function call, and so computes the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from reactgrad.backend.blocks._threads import for_each
 from reactgrad.backend.machine._code import SIZE, rows
+from reactgrad.backend.machine._find import Machine
 from reactgrad.backend.machine._instructions import instructions
 from reactgrad.backend.machine._loops import address_of
 from reactgrad.backend.machine._stages import Stage, staged
@@ -28,13 +29,6 @@ FEWEST = 4
 # With fewer elements in a row than this, threads cost more than they save; parts begin at a multiple of
 # the second number, so that no two threads write to one line of a cache.
 SHARED, PART = 500_000, 64
-
-
-class Machine(Protocol):
-    """The type of the module ``_machine``."""
-
-    def play(self, row: int, end: int) -> None: ...
-    def play_part(self, row: int, end: int, first: int, last: int) -> None: ...
 
 
 class Registers(NamedTuple):
@@ -112,20 +106,3 @@ def _call(part: Callable[[], object]) -> None:
 def _in_turn(calls: list[Callable[[], object]]) -> None:
     for call in calls:
         call()
-
-
-def find_machine() -> Machine | None:
-    """Return the machine, or ``None`` if numba is not installed."""
-    try:
-        return _imported()
-    except ImportError:
-        return None
-
-
-@cache
-def _imported() -> Machine:
-    # Importing `_compiled` registers the binders of its ops.
-    from reactgrad.backend.machine import _compiled as _compiled
-    from reactgrad.backend.machine import _machine
-
-    return _machine
