@@ -12,7 +12,7 @@ from reactgrad._errors import (
 from reactgrad._habits import OF_GRAPHS, absent, present, refuse
 from reactgrad.autodiff._nested import gradient_of, tangent_of
 from reactgrad.autodiff._plan import plan
-from reactgrad.backend import read_device
+from reactgrad.backend import find_driver, read_device
 from reactgrad.build._computed import add_computed, apply
 from reactgrad.build._functions import call_lifted, outputs
 from reactgrad.build._reuse import reuse
@@ -67,8 +67,9 @@ class Graph(Pictures, Questions, Settings):
         numbers by itself; functions may, with ``np.random.default_rng(graph.seed)``.
     max_bytes : int, optional
         The memory budget of its values; see ``max_bytes``.
-    jit : bool or int
-        True, or a number of threads, to run small kernels in a row as one call; see ``jit``.
+    jit : bool or int, optional
+        True, or a number of threads, to run small kernels in a row as one call; see ``jit``. True by
+        default where the package has its compiled driver.
     executor : Serial or Threads, optional
         The way in which its nodes run; see ``executor``.
     device : str
@@ -93,7 +94,7 @@ class Graph(Pictures, Questions, Settings):
         self,
         rng: int = 0,
         max_bytes: int | None = None,
-        jit: int = False,
+        jit: int | None = None,
         executor: Serial | Threads | None = None,
         device: str = "cpu",
         **unknown: Never,
@@ -109,8 +110,10 @@ class Graph(Pictures, Questions, Settings):
         self._open(rng, host)
         self._adopt(Scheduler(host))
         self.max_bytes = max_bytes
-        if jit:
+        if jit is not None:
             self.jit = jit
+        elif find_driver() is not None:
+            self.jit = True
         if executor is not None:
             self.executor = executor
         if device != "cpu":

@@ -27,8 +27,9 @@ def set_jit(graph: Core, jit: Any) -> None:
         graph._host.registers = None if machine is None else Registers(machine, int(jit))
     if jit and machine is None:
         warnings.warn(
-            f"Graph(jit={jit}) needs the package numba, which is not installed. Everything works "
-            'without it, at the speed of single NumPy calls; pip install "reactgrad[jit]".',
+            f"Graph(jit={jit}) needs the compiled driver, for which there was no compiler when reactgrad was "
+            "installed, or the package numba, which is not installed. Everything works without, at the "
+            'speed of single NumPy calls; pip install "reactgrad[jit]".',
             MissingExtraWarning,
             stacklevel=user_level(),
         )

@@ -7,10 +7,10 @@ function call, and so computes the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import accumulate, pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ FEWEST = 4
 # the second number, so that no two threads write to one line of a cache.
 SHARED, PART = 500_000, 64
 
+ALONE: Final = -1
+_ITEM: Final = 8
+
 
 class Registers(NamedTuple):
     """The machine of a graph, and the number of threads that may share its work."""
@@ -46,32 +49,65 @@ class Registers(NamedTuple):
             The calls to make, and for each call the slot of its first step.
         """
         codes = [instructions(step) for step in steps]
+        calls = Fused(steps)
         # A step without instructions ends a run, and is called by itself after it.
         ends = [i for i, code in enumerate(codes) if code is None]
-        calls: list[Step] = []
         first_slots: list[int] = []
         for before, end in pairwise([-1, *ends, len(steps)]):
             begin = before + 1
             if end - begin >= FEWEST:
                 code = b"".join(codes[begin:end])  # type: ignore[arg-type]
+                calls.places += [(len(calls), i) for i in range(end - begin)]
                 calls.append(Program(self, steps[begin:end], code))
                 first_slots.append(slots[begin])
                 begin = end
+            calls.places += [(len(calls) + i, ALONE) for i in range(len(steps[begin : end + 1]))]
             calls += steps[begin : end + 1]
             first_slots += slots[begin : end + 1]
         return calls, first_slots
 
 
+class Fused(list[Step]):
+    """The calls in place of a plan's steps.
+
+    Attributes
+    ----------
+    steps
+        The steps as they were given.
+    places
+        For each step the position of its call, and its position in that if it is a program, or else
+        ``ALONE``.
+    """
+
+    __slots__ = ("places", "steps")
+
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
+        self.places: list[tuple[int, int]] = []
+
+    def follow(self, places: Collection[int]) -> bool:
+        """Take over the new steps at `places` of ``steps``. Return whether that was possible."""
+        for at in places:
+            call, within = self.places[at]
+            step = self.steps[at]
+            if within == ALONE:
+                self[call] = step
+            elif not self[call].become(within, step):  # type: ignore[attr-defined]
+                return False
+        return True
+
+
 class Program:
     """A run of steps as instructions that one call does."""
 
-    __slots__ = ("_code", "_steps", "play")
+    __slots__ = ("_begins", "_code", "_steps", "play")
 
     def __init__(self, registers: Registers, steps: list[Step], code: bytes) -> None:
         self._steps = steps  # they keep the arrays at the addresses alive
         self._code: list[Any] = []
+        self._begins: list[int] | None = None  # where the code of each step begins, once asked for
         self.play: Callable[[], object]
-        numbers = np.frombuffer(code, np.int64)
+        numbers = np.array(np.frombuffer(code, np.int64))
         found = rows(numbers.tolist()) if registers.threads > 1 else []
         if sum([one[SIZE] for one in found]) >= SHARED:
             calls = [self._stage(registers, stage) for stage in staged(found)]
@@ -88,6 +124,20 @@ class Program:
         play = partial(registers.machine.play_part, row, end)
         parts = [partial(play, at, min(at + each, width)) for at in range(0, width, each)]
         return partial(for_each, _call, parts, registers.threads)
+
+    def become(self, at: int, step: Step) -> bool:
+        """Do another step at this position from now on. Return whether its code fits there."""
+        code, former = instructions(step), instructions(self._steps[at])
+        if code is None or former is None or len(code) != len(former) or len(self._code) != 1:
+            return False
+        if self._begins is None:
+            lengths = [len(instructions(one) or b"") for one in self._steps]
+            self._begins = [0, *accumulate(lengths)]
+        begin = self._begins[at]
+        numbers = np.frombuffer(code, np.int64)
+        self._code[0][begin // _ITEM : begin // _ITEM + len(numbers)] = numbers
+        self._steps[at] = step
+        return True
 
     def _place(self, code: np.ndarray[Any, Any]) -> tuple[int, int]:
         """Return the addresses at which a code begins and ends, and keep it alive."""
