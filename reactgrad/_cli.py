@@ -296,7 +296,7 @@ def _gpu() -> str:
 
 def _driver() -> str:
     """Say whether small kernels run by the compiled driver."""
-    from .backend import find_driver
+    from .backend.machine._find import find_driver
 
     driver = find_driver()
     if driver is None:

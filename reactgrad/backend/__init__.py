@@ -71,7 +71,6 @@ from reactgrad.backend.blocks._strips import is_large as is_large
 from reactgrad.backend.blocks._threads import ThreadCountError as ThreadCountError
 from reactgrad.backend.blocks._threads import get_num_threads as get_num_threads
 from reactgrad.backend.blocks._threads import set_num_threads as set_num_threads
-from reactgrad.backend.machine._find import find_driver as find_driver
 from reactgrad.backend.numpy._in_turn import InTurn as InTurn
 from reactgrad.backend.numpy._in_turn import Unrolled as Unrolled
 from reactgrad.backend.numpy._in_turn import unrolled as unrolled

@@ -12,7 +12,7 @@ from reactgrad._errors import (
 from reactgrad._habits import OF_GRAPHS, absent, present, refuse
 from reactgrad.autodiff._nested import gradient_of, tangent_of
 from reactgrad.autodiff._plan import plan
-from reactgrad.backend import find_driver, read_device
+from reactgrad.backend import read_device
 from reactgrad.build._computed import add_computed, apply
 from reactgrad.build._functions import call_lifted, outputs
 from reactgrad.build._reuse import reuse
@@ -110,10 +110,7 @@ class Graph(Pictures, Questions, Settings):
         self._open(rng, host)
         self._adopt(Scheduler(host))
         self.max_bytes = max_bytes
-        if jit is not None:
-            self.jit = jit
-        elif find_driver() is not None:
-            self.jit = True
+        self.jit = jit
         if executor is not None:
             self.executor = executor
         if device != "cpu":

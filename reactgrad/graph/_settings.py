@@ -136,7 +136,8 @@ class Settings(Core[Var]):
         ``True`` is 1: the reading thread only. With a larger number, so many threads share the elements
         where this pays, from some 500,000 elements in a row of steps on. The bits stay the same.
 
-        May be set at any time. Forks inherit it. Files do not hold it, since it belongs to the machine.
+        May be set at any time, ``None`` for the default. Forks inherit it. Files do not hold it, since it
+        belongs to the machine.
 
         Warns
         -----
@@ -164,8 +165,8 @@ class Settings(Core[Var]):
         return False if registers is None else registers.threads
 
     @jit.setter
-    def jit(self, jit: int) -> None:
-        from reactgrad.memory._jit import set_jit  # imported late: few graphs use it
+    def jit(self, jit: int | None) -> None:
+        from reactgrad.memory._jit import set_jit  # imported late, with the first graph
 
         set_jit(self, jit)
 

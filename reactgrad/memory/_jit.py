@@ -7,7 +7,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, MissingExtraWarning
 from reactgrad.backend.machine import _compiled as _compiled  # registers the binders of its ops
-from reactgrad.backend.machine._find import find_machine
+from reactgrad.backend.machine._find import find_driver, find_machine
 from reactgrad.backend.machine._registers import Registers
 from reactgrad.core._core import Core
 from reactgrad.nodes._site import user_level
@@ -15,9 +15,11 @@ from reactgrad.nodes._site import user_level
 
 def set_jit(graph: Core, jit: Any) -> None:
     """Compute small kernels in a row by one compiled call from now on, or not; see ``Graph.jit``."""
+    if jit is None:
+        jit = find_driver() is not None
     if not isinstance(jit, int) or jit < 0:
         raise DTypeError(
-            f"jit={jit!r:.60}: True, False, or how many threads may share the elements."
+            f"jit={jit!r:.60}: True, False, None for the default, or how many threads may share the elements."
         )
     machine = find_machine() if jit else None
     with graph._lock:
