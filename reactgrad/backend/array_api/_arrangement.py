@@ -50,7 +50,8 @@ def register(device: Any) -> None:
     register_kernel("roll", kind, roll)
     register_kernel("tile", kind, tile)
     register_kernel("repeat", kind, repeat)
-    register_kernel("regroup", kind, regroup)
+    for name in ("regroup", "at_least", "one_axis"):
+        register_kernel(name, kind, regroup)
     register_kernel("broadcast_beside", kind, beside)
 
 

@@ -109,7 +109,8 @@ def register(xp: Any, kind: str) -> None:
     register_kernel("resize_back", kind, resize_back)
     register_kernel("trimmed", kind, trimmed)
     register_kernel("broadcast_beside", kind, beside)
-    register_kernel("regroup", kind, partial(refilled, xp))
+    for name in ("regroup", "at_least", "one_axis"):
+        register_kernel(name, kind, partial(refilled, xp))
 
 
 def roll_keys(

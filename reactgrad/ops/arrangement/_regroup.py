@@ -10,7 +10,7 @@ from reactgrad.backend._parts import regrouped
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._deferred import deferred, deferred_each
-from reactgrad.ops._layout import alias, expand_dims, like_shape, reshape, shape_attr, share_memory
+from reactgrad.ops._layout import alias, like_shape, reshape, shape_attr, share_memory
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis, size_of
 
@@ -37,6 +37,24 @@ REGROUP = Op(
     (lambda g, ans, x, axis, count, lengths: like_shape(g, x),),
     (LINEAR,),
     view=lambda x, *attrs: share_memory(x, x.reshape(regrouped(x.shape, *attrs))),
+)
+
+
+def _with_axes(shape: tuple[int | None, ...], count: int) -> tuple[int | None, ...]:
+    """Return a shape with so many axes at least, as NumPy's ``atleast_1d``, ``atleast_2d`` or ``atleast_3d``."""
+    if len(shape) >= count:
+        return shape
+    first = (1,) * ((count - len(shape)) // 2 if shape and count == 3 else count - len(shape))
+    return first + shape + (1,) * (count - len(first) - len(shape))
+
+
+# What it does is decided by the shape of the present value: a leaf that is a number may become an array.
+AT_LEAST = Op(
+    "at_least",
+    lambda specs, attrs: spec(_with_axes(specs[0].shape, *attrs), specs[0].dtype, specs[0].device),
+    (lambda g, ans, x, count: like_shape(g, x),),
+    (LINEAR,),
+    view=lambda x, count: share_memory(x, x.reshape(_with_axes(x.shape, count))),
 )
 
 
@@ -174,25 +192,9 @@ def copy(a: Any) -> Any:
     return alias(node(a))
 
 
-def _several(one: Any, arrays: tuple[Any, ...]) -> Any:
-    results = tuple([one(node(a, *arrays)) for a in arrays])
+def _at_least(count: int, arrays: tuple[Any, ...]) -> Any:
+    results = tuple([apply(AT_LEAST, (node(a, *arrays),), (count,)) for a in arrays])
     return results[0] if len(results) == 1 else results
-
-
-def _at_least_1(x: Any) -> Any:
-    return x if x.ndim else expand_dims(x, 0)
-
-
-def _at_least_2(x: Any) -> Any:
-    if x.ndim > 1:
-        return x
-    return expand_dims(x, 0 if x.ndim else (0, 1))
-
-
-def _at_least_3(x: Any) -> Any:
-    if x.ndim > 2:
-        return x
-    return expand_dims(x, ((0, 1, 2), (0, 2), 2)[x.ndim])
 
 
 def _one_each(*arys: Any) -> Any:
@@ -221,7 +223,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> rg.atleast_1d(x).shape
     (1,)
     """
-    return _several(_at_least_1, arys)
+    return _at_least(1, arys)
 
 
 @deferred_each(_one_each)
@@ -245,7 +247,7 @@ def atleast_2d(*arys: Any) -> Any:
     >>> rg.atleast_2d(x).shape
     (1, 2)
     """
-    return _several(_at_least_2, arys)
+    return _at_least(2, arys)
 
 
 @deferred_each(_one_each)
@@ -269,4 +271,4 @@ def atleast_3d(*arys: Any) -> Any:
     >>> rg.atleast_3d(x).shape
     (1, 2, 1)
     """
-    return _several(_at_least_3, arys)
+    return _at_least(3, arys)

@@ -15,7 +15,7 @@ from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
 from reactgrad.ops._chain import times
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply
-from reactgrad.ops._layout import known_shape, reshape
+from reactgrad.ops._layout import known_shape, like_shape, reshape, share_memory
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import sum_dtype
 from reactgrad.ops._shapes import broadcast, common_device, normal_axis, promote
@@ -221,16 +221,31 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
 def _one_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
     """Return a node and its axis to go along, which may be left out where there is one only."""
     x = node(x)
+    if axis is None:
+        return apply(ONE_AXIS, (x,), (name,)), 0
     if x.ndim == 0:
-        x, axis = row(x, 0 if axis is None else axis)
-    if axis is None and x.ndim > 1:
-        raise DTypeError(
-            f"{name} of a value with {x.ndim} axes: say which one, as axis=0, or take rg.{name[:3]}"
-            f"{name[11:]}, which goes along all elements in a row."
-        )
-    axis = 0 if axis is None else axis
+        x, axis = row(x, axis)
     normal_axis(name, axis, x.ndim)
     return x, axis
+
+
+def _only_axis(name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """Return the shape of a row, or of a number as one."""
+    if len(shape) > 1:
+        raise DTypeError(
+            f"{name} of a value with {len(shape)} axes: say which one, as axis=0, or take rg.{name[:3]}"
+            f"{name[11:]}, which goes along all elements in a row."
+        )
+    return shape or (1,)
+
+
+ONE_AXIS = Op(
+    "one_axis",
+    lambda specs, attrs: spec(_only_axis(*attrs, specs[0].shape), specs[0].dtype, specs[0].device),
+    (lambda g, ans, x, name: like_shape(g, x),),
+    (LINEAR,),
+    view=lambda x, name: share_memory(x, x.reshape(_only_axis(name, x.shape))),
+)
 
 
 @deferred
