@@ -15,6 +15,7 @@ from reactgrad.nodes._site import user_level
 
 def set_jit(graph: Core, jit: Any) -> None:
     """Compute small kernels in a row by one compiled call from now on, or not; see ``Graph.jit``."""
+    patient = jit is None
     if jit is None:
         jit = find_driver() is not None
     if not isinstance(jit, int) or jit < 0:
@@ -26,7 +27,7 @@ def set_jit(graph: Core, jit: Any) -> None:
         graph._scheduler.check_idle()
         graph._scheduler.plans.unbind()
         graph._host.unbind()
-        graph._host.registers = None if machine is None else Registers(machine, int(jit))
+        graph._host.registers = None if machine is None else Registers(machine, int(jit), patient)
     if jit and machine is None:
         warnings.warn(
             f"Graph(jit={jit}) needs the compiled driver, for which there was no compiler when reactgrad was "

@@ -346,7 +346,7 @@ def test_threads_share_elements_and_wait_for_sums_and_for_what_others_have_compu
     for jit in (False, 1, 4):
         graph = rg.Graph(jit=jit)
         if jit == 4:
-            graph._host.registers = Registers(Counting(), 4)
+            graph._host.registers = Registers(Counting(), 4, patient=False)
         x = graph.input(np.ones(100))
         w = graph.param(0.3)
         y = rg.tanh(x * w)
@@ -386,7 +386,7 @@ def test_stages_are_as_few_as_they_can_be() -> None:
     ]
 
 
-@pytest.mark.parametrize("jit", [-1, 2.5, "yes", None])
+@pytest.mark.parametrize("jit", [-1, 2.5, "yes"])
 def test_what_is_no_number_of_threads_is_refused(jit: Any) -> None:
     with pytest.raises(rg.DTypeError, match="how many threads"):
         rg.Graph(jit=False).jit = jit
@@ -732,3 +732,29 @@ def test_a_sum_that_does_not_begin_at_0_is_left_to_numpy() -> None:
     x, out = np.ones(8), np.empty(1)
     assert instructions(partial(np.add.reduce, x, 0, None, out, True)) is not None
     assert instructions(partial(np.add.reduce, x, 0, None, out, True, -1.0)) is None
+
+
+@needs_machine
+def test_by_default_a_plan_becomes_a_program_once_it_runs_often() -> None:
+    graph, eager = rg.Graph(), rg.Graph(jit=True)
+    graph._host.registers = eager._host.registers._replace(patient=True)  # type: ignore[union-attr]
+    (x, y), (same_x, same_y) = chain(graph), chain(eager)
+    seen: list[bool] = []
+    for number in range(40):
+        x.set(np.full(4, float(number)))
+        same_x.set(np.full(4, float(number)))
+        assert bits(y.value) == bits(same_y.value)
+        assert y.value_version == same_y.value_version
+        seen.append(bool(programs_of(graph)))
+    assert not any(seen[:10])
+    assert seen[-1]
+    # Results that are handed out move, and their steps with them: the program stays.
+    (program,) = programs_of(graph)
+    kept = [y.value]
+    for number in range(5):
+        x.set(np.full(4, 0.1 * number))
+        same_x.set(np.full(4, 0.1 * number))
+        kept.append(y.value)
+        assert bits(kept[-1]) == bits(same_y.value)
+    assert programs_of(graph) == [program]
+    assert len({id(one) for one in kept}) == 6

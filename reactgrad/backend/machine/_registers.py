@@ -20,11 +20,15 @@ from reactgrad.backend.machine._find import Machine
 from reactgrad.backend.machine._instructions import instructions
 from reactgrad.backend.machine._loops import address_of
 from reactgrad.backend.machine._stages import Stage, staged
+from reactgrad.backend.numpy._in_turn import Unrolled
 
 Step = Callable[[], object]
 
 # Fewer steps in a row than this take less time as single calls.
 FEWEST = 4
+
+# A patient machine makes programs of a plan at this run.
+PATIENCE = 16
 
 # With fewer elements in a row than this, threads cost more than they save; parts begin at a multiple of
 # the second number, so that no two threads write to one line of a cache.
@@ -35,12 +39,32 @@ _ITEM: Final = 8
 
 
 class Registers(NamedTuple):
-    """The machine of a graph, and the number of threads that may share its work."""
+    """The machine of a graph.
+
+    Attributes
+    ----------
+    threads
+        How many may share its work.
+    patient
+        True if it makes programs only of plans that run often: a program costs what some twenty runs save.
+    """
 
     machine: Machine
     threads: int
+    patient: bool
 
     def fused(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """Return the calls for these steps, of which some are programs, now or after more runs; see
+        ``programs``.
+        """
+        if not self.patient:
+            return self.programs(slots, steps)
+        if len(steps) < FEWEST:
+            return steps, slots
+        calls = Waiting(steps, self)
+        return calls, calls.slots(slots)
+
+    def programs(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
         """Return these steps, with a program in place of each run of steps that the machine can do.
 
         Returns
@@ -65,6 +89,22 @@ class Registers(NamedTuple):
             calls += steps[begin : end + 1]
             first_slots += slots[begin : end + 1]
         return calls, first_slots
+
+
+class Waiting(Unrolled):
+    """The calls of a plan that may run often."""
+
+    __slots__ = ("_registers",)
+
+    def __init__(self, steps: list[Step], registers: Registers) -> None:
+        super().__init__(steps)
+        self._registers = registers
+        self.patience = PATIENCE
+
+    def compiled(self, slots: list[int]) -> tuple[list[Step], list[int]]:
+        """Return the calls with programs among them; these if there is nothing for the machine."""
+        calls, first_slots = self._registers.programs(slots, self.steps)
+        return (self, self.slots(slots)) if len(calls) == len(slots) else (calls, first_slots)
 
 
 class Fused(list[Step]):
