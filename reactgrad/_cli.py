@@ -293,6 +293,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         ("absent", ", ".join(absent) or "none"),
         ("backend", "numpy" + (", cupy" if "cupy" in present else "")),
         ("gpu", _gpu()),
+        ("driver", _driver()),
         ("threads", _threads()),
         ("blas", _blas()),
     )
@@ -345,6 +346,16 @@ def _gpu() -> str:
         return "none (cupy sees no device)"
     names = [f"{gpu['name'].decode()}, {gpu['totalGlobalMem'] / _GIB:.0f} GiB" for gpu in gpus]
     return f"{'; '.join(names)}; CUDA {cuda // 1000}.{cuda % 1000 // 10}"
+
+
+def _driver() -> str:
+    """Say whether small kernels run by the compiled driver."""
+    from .backend.machine._find import find_driver
+
+    driver = find_driver()
+    if driver is None:
+        return "none (no C compiler when reactgrad was installed); single NumPy calls, or numba under jit"
+    return f"compiled: {os.path.basename(driver.__file__)}"
 
 
 def _threads() -> str:

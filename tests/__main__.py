@@ -44,6 +44,7 @@ CONFIGURATIONS: dict[str, list[str]] = {
         "tests/laws",
         "tests/ops",
     ],
+    "no compiled driver": ["--no-driver", "tests/reactive", "tests/backend", "tests/autodiff"],
     "marks erased before each read": [
         "--distrust",
         *("tests/reactive", "tests/change", "tests/reading", "tests/observing", "tests/memory"),

@@ -62,9 +62,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="computes arrays of any size, or of none, by blocks (always: of 7 elements, on 4 threads)",
     )
     parser.addoption(
+        "--no-driver",
+        action="store_true",
+        help="as if there had been no compiler when the package was built; nothing else may change",
+    )
+    parser.addoption(
         "--jit",
         action="store_true",
-        help="every graph runs small kernels in a row as one call; nothing else may change",
+        help="every graph runs single kernels, too, by compiled calls; nothing else may change",
     )
 
 
@@ -72,6 +77,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what runs in its background with interrupts ignored; some tests interrupt themselves.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--no-driver"):
+        sys.modules["reactgrad.backend.machine._driver"] = None  # type: ignore[assignment]
     strips = config.getoption("--strips")
     if strips == "always":
         _strips.settings = _strips.Settings(block=7, threshold=1, effort=0)

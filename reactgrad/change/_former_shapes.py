@@ -427,7 +427,6 @@ def _is_plain(graph: Core, slots: Set[int]) -> bool:
         graph._noted
         or graph._computing
         or graph._host.limit is not None
-        or host.registers is not None
         or host.transient
         or graph._programs.waiting
     ):

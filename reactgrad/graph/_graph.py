@@ -68,8 +68,9 @@ class Graph(Pictures, Questions, Settings):
         numbers by itself; functions may, with ``np.random.default_rng(graph.seed)``.
     max_bytes : int, optional
         The memory budget of its values; see ``max_bytes``.
-    jit : bool or int
-        True, or a number of threads, to run small kernels in a row as one call; see ``jit``.
+    jit : bool or int, optional
+        True, or a number of threads, to run small kernels in a row as one call; see ``jit``. True by
+        default where the package has its compiled driver.
     executor : Serial or Threads, optional
         The way in which its nodes run; see ``executor``.
     device : str
@@ -94,7 +95,7 @@ class Graph(Pictures, Questions, Settings):
         self,
         rng: int = 0,
         max_bytes: int | None = None,
-        jit: int = False,
+        jit: int | None = None,
         executor: Serial | Threads | None = None,
         device: str = "cpu",
         **unknown: Never,
@@ -110,8 +111,7 @@ class Graph(Pictures, Questions, Settings):
         self._open(rng, host)
         self._adopt(Scheduler(host))
         self.max_bytes = max_bytes
-        if jit:
-            self.jit = jit
+        self.jit = jit
         if executor is not None:
             self.executor = executor
         if device != "cpu":

@@ -120,13 +120,15 @@ class Settings(Core[Var]):
     def jit(self) -> int:
         """The number of threads that run small kernels in a row as one call; ``False`` if off.
 
-        This is for graphs of scalars and short vectors, and off by default. When a read repeats,
-        neighbours in its plan that compute with floats (and booleans) of at most 8,192 elements, element
-        by element or as a sum of all elements, become a program for one loop that numba has compiled;
-        values and adjoints alike. The loop is the same for all graphs, so an edit compiles nothing, and
-        it calls what NumPy itself would call, so values have the same bits. Versions and the nodes that
-        run are the same, too. Other nodes, nodes after a cutoff, and reads that happen once run as
-        before. The first use in a process imports numba. Ops with compiled loops of their own
+        This is for graphs of scalars and short vectors. When a read repeats, neighbours in its plan that
+        compute with floats (and booleans) of at most 8,192 elements, element by element or as a sum of
+        all elements, become a program for one compiled loop, the *driver*; values and adjoints alike.
+        The loop is the same for all graphs, so an edit compiles nothing, and it calls what NumPy itself
+        would call, so values have the same bits. Versions and the nodes that run are the same, too.
+        Other nodes, nodes after a cutoff, and reads that happen once run as before. The driver is
+        compiled when the package is built, where there is a C compiler; ``reactgrad doctor`` says
+        whether it is there. It is on by default then. Without it numba does the same, where it is
+        installed and ``jit`` is set, and everything works without both. Ops with compiled loops of their own
         (``rg.extend``) are computed by these, with any number of elements, whether the read repeats or
         not: ``rg.norm_cdf``, ``rg.erf`` and ``rg.erfc``, with the same bits, and the neurons of
         ``reactgrad.neat``, whose documentation says how far they agree with NumPy's.
@@ -134,16 +136,17 @@ class Settings(Core[Var]):
         ``True`` is 1: the reading thread only. With a larger number, so many threads share the elements
         where this pays, from some 500,000 elements in a row of steps on. The bits stay the same.
 
-        May be set at any time. Forks inherit it. Files do not hold it, since it belongs to the machine.
+        May be set at any time, ``None`` for the default. Forks inherit it. Files do not hold it, since it
+        belongs to the machine.
 
         Warns
         -----
         MissingExtraWarning
-            If numba is not installed; ``jit`` then stays off. ``pip install "reactgrad[jit]"``.
+            If there is neither the driver nor numba; ``jit`` then stays off.
+            ``pip install "reactgrad[jit]"``.
 
         Examples
         --------
-        >>> from importlib.util import find_spec
         >>> import reactgrad as rg
         >>> def last_of_five(jit):
         ...     g = rg.Graph(jit=jit)
@@ -155,15 +158,15 @@ class Settings(Core[Var]):
         ...         x.set(float(number))
         ...         value = y.value
         ...     return value, y.value_version
-        >>> last_of_five(jit=find_spec("numba") is not None) == last_of_five(jit=False)
+        >>> last_of_five(jit=None) == last_of_five(jit=False)
         True
         """
         registers = self._host.registers
         return False if registers is None else registers.threads
 
     @jit.setter
-    def jit(self, jit: int) -> None:
-        from reactgrad.memory._jit import set_jit  # imported late: few graphs use it
+    def jit(self, jit: int | None) -> None:
+        from reactgrad.memory._jit import set_jit  # imported late, with the first graph
 
         set_jit(self, jit)
 

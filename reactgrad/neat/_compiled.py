@@ -26,7 +26,7 @@ _HAS_NUMBA: Final = find_spec("numba") is not None
 
 def new_graph() -> rg.Graph:
     """Return a graph that computes by compiled loops, where numba is installed."""
-    return rg.Graph(jit=_HAS_NUMBA)
+    return rg.Graph(jit=True if _HAS_NUMBA else None)
 
 
 class Neurons:
@@ -76,6 +76,8 @@ class Neurons:
 
 @cache
 def _loop(name: str, dtype: str = "d") -> Any:
+    if not _HAS_NUMBA:
+        return None
     from reactgrad.neat._loops import address  # here, since it needs numba
 
     return address(name, dtype)

@@ -13,7 +13,6 @@ from reactgrad._errors import DTypeError, ReactgradError, ShapeError, UnsetError
 from reactgrad.backend import (
     Binder,
     Spec,
-    Unrolled,
     device_of,
     find_binder,
     on,
@@ -79,11 +78,11 @@ class Steps(Store):
         """Exchange steps in a result of ``fuse``. Return whether that was possible; see ``Host``."""
         if not places:
             return True
-        if self.registers is not None:
-            return False
-        if type(fused) is Unrolled:  # kernels of several calls stand in the list as these calls
-            return replaced(fused.steps, steps, places) and fused.follow(places)
-        return replaced(fused, steps, places)
+        follow = getattr(fused, "follow", None)
+        if follow is None:
+            return replaced(fused, steps, places)
+        # The calls are not those of the steps, one by one: they were made from these.
+        return replaced(fused.steps, steps, places) and follow(places)  # type: ignore[attr-defined]
 
     def spoiled(self, slots: Sequence[int]) -> None:
         """Release the former values of these nodes: their steps have begun, and may have spoiled them.

@@ -31,11 +31,21 @@ class Calls(list[Callable[[], object]]):
     ----------
     pays
         True if there are so many that they do not stay in a fast cache as they are.
+    patience
+        After so many more runs they are compiled; 0 for those that are not.
     """
 
-    __slots__ = ("pays",)
+    __slots__ = ("patience", "pays")
 
     pays: bool
+    patience: int
+
+    def compiled(self, slots: list[int]) -> tuple[list[Callable[[], object]], list[int]]:
+        """Return fewer calls that do the same, and the slot of each one's first step.
+
+        ``slots`` has one for each step of the plan.
+        """
+        raise NotImplementedError
 
     def laid_out(self) -> list[Row]:
         """Return the same calls, with their data side by side in their order."""

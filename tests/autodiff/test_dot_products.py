@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad.backend.machine._find import find_machine
 from reactgrad.backend.machine._instructions import instructions
-from reactgrad.backend.machine._registers import find_machine
 from reactgrad.ops._reduce import MOST_DOTTED
 
 
@@ -204,7 +204,7 @@ def test_gradients_of_numbers_after_edits_are_those_of_a_graph_built_that_way(
         assert held == before
 
 
-@pytest.mark.skipif(find_machine() is None, reason="needs numba")
+@pytest.mark.skipif(find_machine() is None, reason="needs the driver or numba")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("size", [2, 7, 32, 33, 1000])
 @pytest.mark.parametrize("step", [1, 3])
@@ -221,7 +221,7 @@ def test_the_register_machine_computes_the_same_bits(size: int, step: int, dtype
     assert out.tobytes() == np.dot(x, y).tobytes()
 
 
-@pytest.mark.skipif(find_machine() is None, reason="needs numba")
+@pytest.mark.skipif(find_machine() is None, reason="needs the driver or numba")
 @pytest.mark.parametrize(
     "operands",
     [
@@ -235,7 +235,7 @@ def test_other_products_are_no_instructions(operands: Any) -> None:
     assert instructions(partial(np.dot, *operands)) is None
 
 
-@pytest.mark.skipif(find_machine() is None, reason="needs numba")
+@pytest.mark.skipif(find_machine() is None, reason="needs the driver or numba")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_graph_with_jit_gives_what_one_without_gives(
     threads: int, monkeypatch: pytest.MonkeyPatch

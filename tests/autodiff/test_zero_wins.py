@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.backend.machine._registers import find_machine
+from reactgrad.backend.machine._find import find_machine
 
 Function = Callable[[Any], Any]
 

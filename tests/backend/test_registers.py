@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.backend import machine
 from reactgrad.backend.machine import _registers
 from reactgrad.backend.machine._code import EXTENT, OPERANDS, rows
+from reactgrad.backend.machine._find import find_machine
 from reactgrad.backend.machine._instructions import MOST_ELEMENTS, instructions
 from reactgrad.backend.machine._loop_call import Whole, loop_call
 from reactgrad.backend.machine._loops import _ELEMENTWISE, find_loop
-from reactgrad.backend.machine._registers import Program, Registers, find_machine
+from reactgrad.backend.machine._registers import Program, Registers
 from reactgrad.backend.machine._stages import staged
 from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.memory import _jit
 from reactgrad.values._columns import UNBOUND
 
-needs_numba = pytest.mark.skipif(find_machine() is None, reason="needs numba")
+needs_machine = pytest.mark.skipif(find_machine() is None, reason="needs the driver or numba")
 
 
 def calls_of(graph: rg.Graph) -> list[list[Any]]:
@@ -88,7 +90,7 @@ def sample(size: int, dtype: str, seed: int) -> np.ndarray[Any, Any]:
         return values.astype(dtype)
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.parametrize("ufunc", sorted(_ELEMENTWISE, key=lambda u: u.__name__))
 def test_each_ufunc_gives_the_bits_of_numpy(ufunc: np.ufunc) -> None:
     seen = 0
@@ -113,7 +115,7 @@ def test_each_ufunc_gives_the_bits_of_numpy(ufunc: np.ufunc) -> None:
     assert seen or ufunc.signature is not None
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(1,), (2,), (9,), (31,), (300,), (8192,), (3, 5), (16, 33), ()])
 def test_a_sum_of_all_elements_gives_the_bits_of_numpy(dtype: str, shape: tuple[int, ...]) -> None:
@@ -126,7 +128,7 @@ def test_a_sum_of_all_elements_gives_the_bits_of_numpy(dtype: str, shape: tuple[
         assert played(step, out) == bits(np.array(np.add.reduce(x, axis)))
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.parametrize("dtype", ["f4", "f8", "?"])
 def test_copies_under_a_mask_and_without(dtype: str) -> None:
     x, y = np.arange(9).astype(dtype), np.ones(1, dtype)
@@ -168,7 +170,7 @@ def test_what_no_loop_does_alone_is_left_to_numpy(step: Any) -> None:
     assert instructions(step) is None
 
 
-@needs_numba
+@needs_machine
 def test_values_of_foreign_structs_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     # A NumPy in which the struct has another layout: its loops are left alone.
     from reactgrad.backend.machine import _loops
@@ -258,7 +260,7 @@ CODES = st.lists(st.integers(0, 10**6), min_size=3, max_size=14)
 ACTIONS = st.lists(st.lists(st.integers(0, 10**4), min_size=1, max_size=3), max_size=3)
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.usefixtures("any_number_of_steps")
 @pytest.mark.parametrize(("dtype", "threads"), [("f4", 1), ("f8", 1), ("f8", 4)])
 @settings(max_examples=30)
@@ -305,7 +307,7 @@ def read_often(x: rg.Var, y: rg.Var, times: int = 5) -> list[bytes]:
     return found
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_a_plan_of_small_kernels_is_one_call() -> None:
@@ -320,7 +322,7 @@ def test_a_plan_of_small_kernels_is_one_call() -> None:
     assert y.value_version == 5
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_threads_share_elements_and_wait_for_sums_and_for_what_others_have_computed(
@@ -344,7 +346,7 @@ def test_threads_share_elements_and_wait_for_sums_and_for_what_others_have_compu
     for jit in (False, 1, 4):
         graph = rg.Graph(jit=jit)
         if jit == 4:
-            graph._host.registers = Registers(Counting(), 4)
+            graph._host.registers = Registers(Counting(), 4, patient=False)
         x = graph.input(np.ones(100))
         w = graph.param(0.3)
         y = rg.tanh(x * w)
@@ -362,7 +364,7 @@ def test_threads_share_elements_and_wait_for_sums_and_for_what_others_have_compu
     assert {(begin, end) for *_, begin, end in parts} == {(0, 32), (32, 64), (64, 96), (96, 100)}
 
 
-@needs_numba
+@needs_machine
 def test_stages_are_as_few_as_they_can_be() -> None:
     wide, other, out, summed = (np.empty(100) for _ in range(4))
     total = np.empty(1)
@@ -384,13 +386,13 @@ def test_stages_are_as_few_as_they_can_be() -> None:
     ]
 
 
-@pytest.mark.parametrize("jit", [-1, 2.5, "yes", None])
+@pytest.mark.parametrize("jit", [-1, 2.5, "yes"])
 def test_what_is_no_number_of_threads_is_refused(jit: Any) -> None:
     with pytest.raises(rg.DTypeError, match="how many threads"):
         rg.Graph(jit=False).jit = jit
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_other_steps_lie_between_programs_in_their_order() -> None:
@@ -404,7 +406,7 @@ def test_other_steps_lie_between_programs_in_their_order() -> None:
     assert [type(one) is Program for one in (first, dot, second)] == [True, False, True]
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_it_can_be_switched() -> None:
@@ -421,7 +423,7 @@ def test_it_can_be_switched() -> None:
     assert programs_of(graph) == []
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_forks_have_it_and_leave_the_values_of_each_other_alone() -> None:
@@ -438,7 +440,7 @@ def test_forks_have_it_and_leave_the_values_of_each_other_alone() -> None:
     assert bits(y.value) == before
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_a_value_that_a_caller_still_holds_is_not_written_over() -> None:
@@ -458,7 +460,7 @@ def test_a_value_that_a_caller_still_holds_is_not_written_over() -> None:
         assert (large == 64.0 * i).all()
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_an_edit_makes_another_program_of_the_same_steps() -> None:
@@ -479,7 +481,7 @@ def test_an_edit_makes_another_program_of_the_same_steps() -> None:
     assert len(programs_of(graph)) == 1
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_what_lies_under_a_program_is_kept_by_it() -> None:
@@ -495,7 +497,7 @@ def test_what_lies_under_a_program_is_kept_by_it() -> None:
     assert bits(y.value) == before
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_a_run_that_is_cancelled_leaves_the_nodes_of_a_program_stale_or_all_done() -> None:
@@ -524,7 +526,7 @@ def test_a_run_that_is_cancelled_leaves_the_nodes_of_a_program_stale_or_all_done
     assert (z.value == 0.0).all()
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.trusting
 def test_under_a_watch_each_step_is_timed_by_itself() -> None:
     graph = rg.Graph(jit=True)
@@ -536,7 +538,7 @@ def test_under_a_watch_each_step_is_timed_by_itself() -> None:
     assert read_often(x, y) == expected
 
 
-@needs_numba
+@needs_machine
 def test_infinities_and_nans_are_values_like_others() -> None:
     graph = rg.Graph(jit=True)
     x = graph.input(1.0)
@@ -551,7 +553,7 @@ def test_infinities_and_nans_are_values_like_others() -> None:
             assert bits(y.value) == bits(y2.value)
 
 
-@needs_numba
+@needs_machine
 def test_budgets_and_cutoffs_hold() -> None:
     graph = rg.Graph(jit=True, max_bytes=200)
     x, y = chain(graph)
@@ -566,16 +568,16 @@ def test_budgets_and_cutoffs_hold() -> None:
     assert y.value_version == 3
 
 
-def test_without_numba_everything_works_and_says_what_is_missing(
+def without_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_jit, "find_machine", lambda: None)
+
+
+def test_without_a_machine_everything_works_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _registers._imported.cache_clear()
-    monkeypatch.delitem(sys.modules, "reactgrad.backend.machine._machine", raising=False)
-    monkeypatch.delattr(machine, "_machine", raising=False)
-    monkeypatch.setitem(sys.modules, "numba", None)
+    without_machine(monkeypatch)
     with pytest.warns(rg.MissingExtraWarning, match=r'pip install "reactgrad\[jit\]"'):
         graph = rg.Graph(jit=True)
-    _registers._imported.cache_clear()
     assert not graph.jit
     assert read_often(*chain(graph)) == read_often(*chain(rg.Graph(jit=False)))
     assert programs_of(graph) == []
@@ -603,7 +605,7 @@ def scaled_sums() -> Any:
     return loop
 
 
-@needs_numba
+@needs_machine
 def test_a_loop_of_an_ops_own_takes_any_number_of_operands() -> None:
     loop = scaled_sums()
     terms = [np.arange(5.0), np.array([10.0]), np.broadcast_to(1.0, 5), np.ones(5)]
@@ -617,7 +619,7 @@ def test_a_loop_of_an_ops_own_takes_any_number_of_operands() -> None:
     assert instructions(step) is step.code
 
 
-@needs_numba
+@needs_machine
 @pytest.mark.parametrize(
     "operands",
     [
@@ -632,7 +634,7 @@ def test_operands_that_a_loop_does_not_take_are_refused(operands: Any) -> None:
     assert loop_call(1, operands) is None
 
 
-@needs_numba
+@needs_machine
 def test_who_reads_a_part_of_a_whole_result_waits_for_it() -> None:
     loop = scaled_sums()
     wide, both, out = np.ones(100), np.zeros(2), np.empty(100)
@@ -647,7 +649,7 @@ def test_who_reads_a_part_of_a_whole_result_waits_for_it() -> None:
     assert staged(found) == [([found[0]], 100), ([found[1]], 0), ([found[2]], 100)]
 
 
-@needs_numba
+@needs_machine
 def test_a_kernel_of_kind_jit_is_taken_in_graphs_with_jit_alone() -> None:
     made: list[str] = []
 
@@ -691,9 +693,11 @@ def test_the_switch_in_a_graph_that_was_forked() -> None:
 
 
 @pytest.mark.slow
-@needs_numba
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 def test_the_loop_is_compiled_once_for_all_processes(tmp_path: Path) -> None:
     program = """
+import sys
+sys.modules["reactgrad.backend.machine._driver"] = None  # as if there had been no compiler
 import reactgrad as rg
 from reactgrad.backend.machine import _machine
 
@@ -723,8 +727,34 @@ print(len(loops), sum(sum(one.stats.cache_hits.values()) for one in loops))
     assert runs == [[loops, "0"], [loops, loops]]
 
 
-@needs_numba
+@needs_machine
 def test_a_sum_that_does_not_begin_at_0_is_left_to_numpy() -> None:
     x, out = np.ones(8), np.empty(1)
     assert instructions(partial(np.add.reduce, x, 0, None, out, True)) is not None
     assert instructions(partial(np.add.reduce, x, 0, None, out, True, -1.0)) is None
+
+
+@needs_machine
+def test_by_default_a_plan_becomes_a_program_once_it_runs_often() -> None:
+    graph, eager = rg.Graph(), rg.Graph(jit=True)
+    graph._host.registers = eager._host.registers._replace(patient=True)  # type: ignore[union-attr]
+    (x, y), (same_x, same_y) = chain(graph), chain(eager)
+    seen: list[bool] = []
+    for number in range(40):
+        x.set(np.full(4, float(number)))
+        same_x.set(np.full(4, float(number)))
+        assert bits(y.value) == bits(same_y.value)
+        assert y.value_version == same_y.value_version
+        seen.append(bool(programs_of(graph)))
+    assert not any(seen[:10])
+    assert seen[-1]
+    # Results that are handed out move, and their steps with them: the program stays.
+    (program,) = programs_of(graph)
+    kept = [y.value]
+    for number in range(5):
+        x.set(np.full(4, 0.1 * number))
+        same_x.set(np.full(4, 0.1 * number))
+        kept.append(y.value)
+        assert bits(kept[-1]) == bits(same_y.value)
+    assert programs_of(graph) == [program]
+    assert len({id(one) for one in kept}) == 6

@@ -1,4 +1,4 @@
-"""Binders for ops that have compiled loops of their own (``_erf_loops``), for graphs with ``jit``.
+"""Binders for ops that have compiled loops of their own, for graphs with ``jit``.
 
 A loop gives the same bits as the kernel that it replaces.
 """
@@ -13,6 +13,8 @@ import numpy as np
 
 from reactgrad.backend._registry import find_binder, register_binder
 from reactgrad.backend.blocks._strips import Elementwise, is_large
+from reactgrad.backend.machine._find import find_driver
+from reactgrad.backend.machine._formulas import Formula, formula
 from reactgrad.backend.machine._instructions import MOST_ELEMENTS
 from reactgrad.backend.machine._loop_call import LoopCall, loop_call
 from reactgrad.backend.machine._loops import address_of, find_loop
@@ -34,14 +36,12 @@ def _bind(
 
 def _loop_call(name: str, x: Any, out: Any) -> LoopCall | None:
     """Return the call of the loop, or ``None`` if the arrays have a layout that it cannot take."""
-    from reactgrad.backend.machine._erf_loops import address  # imported late: it needs numba
-
-    loop, exp = address(name, out.dtype.char), _exp_loop()
-    if loop is None or exp is None or type(x) is not np.ndarray or x.shape != out.shape:
+    found = _loop(name, out.dtype.char)
+    if found is None or type(x) is not np.ndarray or x.shape != out.shape:
         return None
     if x.size > 1 and not any(x.strides):  # one element in memory: the loop would read beyond it
         return None
-    return loop_call(loop, [x, out], address_of(exp))
+    return loop_call(found.loop, [x, out], found.data)
 
 
 def _compute(name: str, x: Any, out: Any) -> None:
@@ -50,6 +50,18 @@ def _compute(name: str, x: Any, out: Any) -> None:
         find_binder(name, "cpu")((x,), out, ())()
     else:
         call()
+
+
+@cache
+def _loop(name: str, dtype: str) -> Formula | None:
+    """Return the compiled loop of a function, and its last argument; ``None`` if there is none."""
+    driver = find_driver()
+    if driver is not None:
+        return formula(name, dtype, driver.LOOPS)
+    from reactgrad.backend.machine._erf_loops import address  # imported late: it needs numba
+
+    loop, exp = address(name, dtype), _exp_loop()
+    return None if loop is None or exp is None else Formula(loop, address_of(exp))
 
 
 @cache

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from reactgrad.backend.machine._code import row
+from reactgrad.backend.machine._find import find_machine
 from reactgrad.backend.machine._loops import address_of
 
 
@@ -66,8 +67,9 @@ def loop_call(loop: int, operands: Sequence[Any], data: int = 0) -> LoopCall | N
         The value for a binder of kind ``"jit"`` to return; ``None`` leaves the node to the kernel for
         NumPy.
     """
-    from reactgrad.backend.machine._machine import play  # imported late: it needs numba
-
+    machine = find_machine()
+    if machine is None:
+        return None
     last = operands[-1]
     result = last.array if type(last) is Whole else last
     if type(result) is not np.ndarray:
@@ -96,4 +98,4 @@ def loop_call(loop: int, operands: Sequence[Any], data: int = 0) -> LoopCall | N
         addresses.append(address_of(array))
         steps.append(step)
     extent = result.nbytes if result is not last else itemsize
-    return LoopCall(play, operands, row(loop, data, size, addresses, steps, extent))
+    return LoopCall(machine.play, operands, row(loop, data, size, addresses, steps, extent))

@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad.backend.blocks._threads import for_each, get_num_threads
 from reactgrad.backend.machine._code import HEAD
+from reactgrad.backend.machine._find import find_machine
 from reactgrad.backend.machine._loops import address_of
 
 # All calls compute so many elements of their rows before any computes the next ones: what one call
@@ -107,8 +108,8 @@ class Sheet:
 
     def play(self) -> None:
         """Make the calls, in their order, and forget them."""
-        from reactgrad.backend.machine._machine import play_part  # imported late: it needs numba
-
+        machine = find_machine()
+        assert machine is not None
         # Local variables keep the rows, the numbers and the code alive until the last call was made.
         rows, size = self._rows, self.size
         numbers = np.array(self._numbers, np.float64)
@@ -116,7 +117,7 @@ class Sheet:
         code[self._patches] += address_of(numbers)
         self.forget()
         first = address_of(code)
-        play = partial(_play, play_part, first, first + code.nbytes)
+        play = partial(_play, machine.play_part, first, first + code.nbytes)
         threads = get_num_threads() if len(rows) * size >= SHARED else 1
         for_each(play, [(at, min(at + PART, size)) for at in range(0, size, PART)], threads)
 

@@ -51,6 +51,7 @@ class Unrolled(Calls):
             self._begins.append(len(self))
             self.extend(_calls(step))
         self.pays = LONG <= len(self) <= LONGEST
+        self.patience = 0
 
     def slots(self, slots: list[int]) -> list[int]:
         """Return for each call the slot of its step; `slots` has one slot for each step."""

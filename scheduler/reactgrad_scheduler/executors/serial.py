@@ -211,7 +211,12 @@ def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
         if bound is None:
             return run_openly(scheduler, plan)
     rows = None
-    if isinstance(bound, Calls) and bound.pays and scheduler.stopwatch is None:
+    if isinstance(bound, Calls) and bound.patience and scheduler.stopwatch is None:
+        bound.patience -= 1
+        if not bound.patience:
+            bound, step_slots = bound.compiled(plan.step_slots)
+            plan.fused, plan.call_slots = bound, step_slots
+    elif isinstance(bound, Calls) and bound.pays and scheduler.stopwatch is None:
         plan.heat += 1
         rows = plan.laid_out
         if rows is None and plan.heat >= OFTEN:

@@ -1,0 +1,65 @@
+"""Compile the driver (``reactgrad/backend/machine/_driver.c``) when the package is built, if that is possible.
+
+Without a compiler the package is pure Python, and does the same at the speed of single NumPy calls.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = "reactgrad/backend/machine/_driver.c"
+# The stable interface of CPython 3.11, the first version that the package runs on.
+PYTHON, MACRO = "cp311", ("Py_LIMITED_API", "0x030B0000")
+
+
+class DriverHook(BuildHookInterface[Any]):
+    """Adds the compiled driver to a wheel, and puts it beside its source in an editable installation."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        self._folder = tempfile.mkdtemp(prefix="reactgrad-driver-")
+        try:
+            built = compiled(Path(self.root), self._folder)
+        except Exception as error:  # whatever a compiler may do: the package works without
+            self.app.display_warning(f"the driver was not compiled, nothing depends on it: {error}")
+            return
+        name = str(Path(SOURCE).with_name(built.name))
+        if version == "editable":
+            shutil.copyfile(built, Path(self.root, name))
+            return
+        build_data["force_include"][str(built)] = name
+        build_data["pure_python"] = False
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"{PYTHON}-abi3-{platform}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def compiled(root: Path, folder: str) -> Path:
+    """Return the path of the compiled driver, which lies in `folder`."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise NotImplementedError("it needs the stable interface of CPython")
+    from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]
+    extension = Extension(
+        "_driver",
+        [str(root / SOURCE)],
+        define_macros=[MACRO],
+        extra_compile_args=flags,
+        py_limited_api=True,
+    )
+    command = build_ext(Distribution({"ext_modules": [extension]}))
+    command.build_lib = command.build_temp = folder
+    command.ensure_finalized()
+    command.run()
+    (built,) = map(Path, command.get_outputs())
+    return built

@@ -1,0 +1,339 @@
+/* The register machine: does the instructions of `_code` by calling the compiled loops that they name.
+ *
+ * One file against the stable interface of CPython, without NumPy's headers: a loop is an address in a row. What
+ * the numbers of a row are is said in `_code`; `_machine` is the same machine for numba.
+ *
+ * A row begins with the number of operands, the address of the loop, the loop's last argument, the number of
+ * elements, and the extent of the result; then the addresses of the operands, then their steps.
+ *
+ * The loops below compute the error function and the normal distribution. Formulas, ranges and the order of operations are
+ * those of `numpy/_erf`, which has the coefficients, too, so bits are the same; this needs -ffp-contract=off. Their last
+ * argument is a `Formula`.
+ */
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if INTPTR_MAX != INT64_MAX
+#error "rows have addresses of 64 bits"
+#endif
+
+enum { OPERANDS, LOOP, DATA, SIZE, EXTENT, HEAD };
+
+/* More operands than any row has: `where` has four, `vecdot` six. */
+#define MOST_OPERANDS 32
+
+typedef void (*Loop)(char **, const intptr_t *, const intptr_t *, void *);
+
+static void copy_masked(const intptr_t *addresses, const intptr_t *steps, intptr_t size, size_t width)
+{
+    const char *source = (const char *)addresses[0], *mask = (const char *)addresses[1];
+    char *out = (char *)addresses[2];
+    for (intptr_t i = 0; i < size; i++) {
+        if (*mask) {
+            memcpy(out, source, width);
+        }
+        source += steps[0];
+        mask += steps[1];
+        out += steps[2];
+    }
+}
+
+static void call_loop(const intptr_t *row, intptr_t *addresses, const intptr_t *size)
+{
+    const intptr_t *steps = row + HEAD + row[OPERANDS];
+    if (row[LOOP]) {
+        ((Loop)row[LOOP])((char **)addresses, size, steps, (void *)row[DATA]);
+    }
+    else {
+        copy_masked(addresses, steps, *size, (size_t)row[DATA]);
+    }
+}
+
+static const intptr_t *next(const intptr_t *row)
+{
+    return row + HEAD + 2 * row[OPERANDS];
+}
+
+/* Read addresses and numbers from the arguments of a Python call. */
+static int read_numbers(PyObject *const *args, Py_ssize_t count, intptr_t *numbers, Py_ssize_t wanted)
+{
+    if (count != wanted) {
+        PyErr_Format(PyExc_TypeError, "expected %zd numbers, got %zd", wanted, count);
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        numbers[i] = (intptr_t)PyLong_AsLongLong(args[i]);
+        if (numbers[i] == -1 && PyErr_Occurred()) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static PyObject *play(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    intptr_t given[2];
+    if (!read_numbers(args, count, given, 2)) {
+        return NULL;
+    }
+    const intptr_t *row = (const intptr_t *)given[0], *end = (const intptr_t *)given[1];
+    Py_BEGIN_ALLOW_THREADS
+    for (; row < end; row = next(row)) {
+        call_loop(row, (intptr_t *)row + HEAD, row + SIZE);
+    }
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+static PyObject *play_part(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    intptr_t given[4];
+    if (!read_numbers(args, count, given, 4)) {
+        return NULL;
+    }
+    const intptr_t *begin = (const intptr_t *)given[0], *end = (const intptr_t *)given[1];
+    const intptr_t first = given[2], size = given[3] - given[2];
+    for (const intptr_t *row = begin; row < end; row = next(row)) {
+        if (row[OPERANDS] > MOST_OPERANDS) {
+            PyErr_Format(PyExc_ValueError, "a row has %zd operands", (Py_ssize_t)row[OPERANDS]);
+            return NULL;
+        }
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (const intptr_t *row = begin; row < end; row = next(row)) {
+        const intptr_t operands = row[OPERANDS];
+        intptr_t addresses[MOST_OPERANDS];
+        for (intptr_t i = 0; i < operands; i++) {
+            addresses[i] = row[HEAD + i] + first * row[HEAD + operands + i];
+        }
+        call_loop(row, addresses, &size);
+    }
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* A quotient of polynomials: the lengths of both, and the coefficients, highest power first, those of the numerator
+ * before those of the denominator. */
+typedef struct {
+    intptr_t top, bottom;
+    const double *coefficients;
+} Ratio;
+
+typedef struct {
+    intptr_t exp, exp_data; /* NumPy's loop for exponentials, and its last argument */
+    Ratio near, far;
+    const double *numbers; /* rate, scale, and the reach beyond which the far formula counts */
+} Formula;
+
+/* Elements of a stretch: all intermediate results of it stay in the first-level cache. */
+#define STRETCH 256
+
+static double divide(Ratio ratio, double z)
+{
+    const double *c = ratio.coefficients, *d = c + ratio.top;
+    double top = c[0], bottom = d[0];
+    for (intptr_t i = 1; i < ratio.top; i++) {
+        top = top * z + c[i];
+    }
+    for (intptr_t i = 1; i < ratio.bottom; i++) {
+        bottom = bottom * z + d[i];
+    }
+    return top / bottom;
+}
+
+/* The same for a stretch: one pass for each coefficient, which compilers turn into vector instructions. */
+static void divide_each(Ratio ratio, const double *restrict z, double *restrict quotients, intptr_t size)
+{
+    const double *c = ratio.coefficients, *d = c + ratio.top;
+    double bottoms[STRETCH];
+    for (intptr_t i = 0; i < size; i++) {
+        quotients[i] = c[0];
+        bottoms[i] = d[0];
+    }
+    for (intptr_t k = 1; k < ratio.top; k++) {
+        for (intptr_t i = 0; i < size; i++) {
+            quotients[i] = quotients[i] * z[i] + c[k];
+        }
+    }
+    for (intptr_t k = 1; k < ratio.bottom; k++) {
+        for (intptr_t i = 0; i < size; i++) {
+            bottoms[i] = bottoms[i] * z[i] + d[k];
+        }
+    }
+    for (intptr_t i = 0; i < size; i++) {
+        quotients[i] /= bottoms[i];
+    }
+}
+
+static void exponentials(const Formula *formula, double *numbers, intptr_t size)
+{
+    char *addresses[2] = {(char *)numbers, (char *)numbers};
+    const intptr_t steps[2] = {sizeof(double), sizeof(double)};
+    ((Loop)formula->exp)(addresses, &size, steps, (void *)formula->exp_data);
+}
+
+static intptr_t at_most(intptr_t one, intptr_t other)
+{
+    return one < other ? one : other;
+}
+
+/* As Python's `min` of a number and a limit: NaN stays. */
+static double below(double one, double limit)
+{
+    return limit < one ? limit : one;
+}
+
+/* The small side of the function at `found` of `places`, where |x| = z is large. */
+static void tail(const Formula *formula, const double *z, const intptr_t *places, intptr_t found, double *small)
+{
+    const double rate = formula->numbers[0], scale = formula->numbers[1];
+    double parts[2 * STRETCH];
+    for (intptr_t k = 0; k < found; k++) {
+        const double one = below(z[places[k]], 40.0), high = (double)(float)one;
+        parts[k] = rate * high * high;
+        parts[found + k] = rate * (one - high) * (one + high);
+    }
+    exponentials(formula, parts, 2 * found);
+    for (intptr_t k = 0; k < found; k++) {
+        const double one = below(z[places[k]], 40.0), exponential = parts[k] * parts[found + k];
+        small[places[k]] = divide(formula->far, one * one * (-2.0 * rate)) * exponential / (one * scale);
+    }
+}
+
+#define UPPER(NAME, REAL, HALF)                                                                                        \
+    static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                           \
+    {                                                                                                                  \
+        const Formula *formula = data;                                                                                 \
+        const double rate = formula->numbers[0], reach = formula->numbers[2];                                         \
+        const REAL *x = (const REAL *)args[0];                                                                         \
+        REAL *out = (REAL *)args[1];                                                                                   \
+        double z[STRETCH], small[STRETCH], exponents[STRETCH];                                                         \
+        intptr_t places[STRETCH];                                                                                      \
+        for (intptr_t begin = 0; begin < sizes[0]; begin += STRETCH) {                                                 \
+            const intptr_t size = at_most(STRETCH, sizes[0] - begin);                                                  \
+            intptr_t found = 0;                                                                                        \
+            for (intptr_t i = 0; i < size; i++) {                                                                      \
+                const double one = (double)x[begin + i];                                                               \
+                z[i] = fabs(one);                                                                                      \
+                exponents[i] = one * rate * one;                                                                       \
+                if (exponents[i] <= reach) {                                                                           \
+                    places[found++] = i;                                                                               \
+                }                                                                                                      \
+            }                                                                                                          \
+            divide_each(formula->near, z, small, size);                                                                \
+            exponentials(formula, exponents, size);                                                                    \
+            for (intptr_t i = 0; i < size; i++) {                                                                      \
+                small[i] *= exponents[i];                                                                              \
+            }                                                                                                          \
+            if (found) {                                                                                               \
+                tail(formula, z, places, found, small);                                                                \
+            }                                                                                                          \
+            for (intptr_t i = 0; i < size; i++) {                                                                      \
+                const double one = (double)x[begin + i];                                                               \
+                out[begin + i] = (REAL)(HALF);                                                                         \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+#define RISING (0.5 + copysign(0.5, one)) - copysign(small[i], one)
+#define FALLING (1.0 - copysign(1.0, one)) + copysign(small[i], one)
+
+UPPER(norm_cdf_d, double, RISING)
+UPPER(norm_cdf_f, float, RISING)
+UPPER(erfc_d, double, FALLING)
+UPPER(erfc_f, float, FALLING)
+
+#define ERF(NAME, REAL)                                                                                                \
+    static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                           \
+    {                                                                                                                  \
+        const Formula *formula = data;                                                                                 \
+        const double reach = formula->numbers[2];                                                                      \
+        const REAL *x = (const REAL *)args[0];                                                                         \
+        REAL *out = (REAL *)args[1];                                                                                   \
+        double squares[STRETCH], quotients[STRETCH], parts[STRETCH], far[STRETCH];                                     \
+        intptr_t places[STRETCH];                                                                                      \
+        for (intptr_t begin = 0; begin < sizes[0]; begin += STRETCH) {                                                 \
+            const intptr_t size = at_most(STRETCH, sizes[0] - begin);                                                  \
+            intptr_t found = 0;                                                                                        \
+            for (intptr_t i = 0; i < size; i++) {                                                                      \
+                const double one = (double)x[begin + i];                                                               \
+                squares[i] = one * one;                                                                                \
+                if (squares[i] >= reach) {                                                                                 \
+                    places[found] = begin + i;                                                                         \
+                    far[found] = one;                                                                                  \
+                    const double limited = below(fabs(one), 6.5);                                                      \
+                    parts[found++] = -limited * limited;                                                               \
+                }                                                                                                      \
+            }                                                                                                          \
+            divide_each(formula->near, squares, quotients, size);                                                      \
+            for (intptr_t i = 0; i < size; i++) {                                                                      \
+                out[begin + i] = (REAL)((double)x[begin + i] * quotients[i]);                                          \
+            }                                                                                                          \
+            if (found) {                                                                                               \
+                exponentials(formula, parts, found);                                                                   \
+                for (intptr_t k = 0; k < found; k++) {                                                                 \
+                    const double one = far[k];                                                                         \
+                    const double small = parts[k] * divide(formula->far, below(fabs(one), 6.5));                       \
+                    out[places[k]] = (REAL)copysign(1.0 - small, one);                                                 \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+ERF(erf_d, double)
+ERF(erf_f, float)
+
+static const struct {
+    const char *name;
+    Loop loop;
+} LOOPS[] = {
+    {"norm_cdf d", norm_cdf_d}, {"norm_cdf f", norm_cdf_f}, {"erfc d", erfc_d},
+    {"erfc f", erfc_f},         {"erf d", erf_d},           {"erf f", erf_f},
+};
+
+static PyMethodDef methods[] = {
+    {"play", (PyCFunction)(void (*)(void))play, METH_FASTCALL,
+     PyDoc_STR("Do the instructions that lie from the address `row` to the address `end`.")},
+    {"play_part", (PyCFunction)(void (*)(void))play_part, METH_FASTCALL,
+     PyDoc_STR("Do the same, but only for the elements from `first` up to, not including, `last`.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static int add_loops(PyObject *module)
+{
+    PyObject *found = PyDict_New();
+    if (found == NULL) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof LOOPS / sizeof *LOOPS; i++) {
+        PyObject *address = PyLong_FromVoidPtr((void *)LOOPS[i].loop);
+        if (address == NULL || PyDict_SetItemString(found, LOOPS[i].name, address) < 0) {
+            Py_XDECREF(address);
+            Py_DECREF(found);
+            return -1;
+        }
+        Py_DECREF(address);
+    }
+    const int failed = PyModule_AddObjectRef(module, "LOOPS", found);
+    Py_DECREF(found);
+    return failed;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)add_loops}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_driver",
+    .m_doc = "The register machine, compiled when the package was built.",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__driver(void)
+{
+    return PyModuleDef_Init(&definition);
+}
