@@ -648,10 +648,10 @@ def test_data_a_loader_of_no_rows() -> None:
     assert own_line(caught.value) == place(2)
 
 
-def test_tracking_a_bar_for_what_is_no_loop() -> None:
+def test_tracking_a_number_that_is_none(g: rg.Graph) -> None:
     pytest.importorskip("tqdm", reason="it draws the bar")
     with pytest.raises(rg.ReactgradError) as caught:
-        rg.progress(3)
+        list(rg.progress([1], disable=True, loss=g.input([1.0, 2.0])))
     assert part_of(caught.value) == "tracking"
     assert own_line(caught.value) == place(2)
 

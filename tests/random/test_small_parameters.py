@@ -53,17 +53,17 @@ def test_slopes_of_beta_and_dirichlet(dtype: str) -> None:
 def test_slopes_of_beta_are_those_of_a_quotient_of_gamma_draws(a: float, b: float) -> None:
     """The path that the draws take is another one; the mean slope of any function is the same."""
     g = rg.Graph(rng=1)
-    leaves = [g.param(a), g.param(b)]
-    x = R.beta(leaves[0], leaves[1], (100 * N,))
-    first, second = R.gamma(leaves[0], 1.0, (100 * N,)), R.gamma(leaves[1], 1.0, (100 * N,))
+    leaves = [g.param(np.full(2 * N, a)), g.param(np.full(2 * N, b))]  # a slope for each draw
+    x = R.beta(*leaves)
+    first, second = R.gamma(leaves[0], 1.0), R.gamma(leaves[1], 1.0)
     y = first / (first + second)
-    for function in (
-        lambda v: v.mean(),
-        lambda v: (v * v).mean(),
-        lambda v: rg.sin(5.0 * v).mean(),
-    ):
-        found, wanted = ([one.item() for one in rg.grad(function(v), leaves)] for v in (x, y))
-        np.testing.assert_allclose(found, wanted, rtol=0.05, atol=2e-3)
+    for function in (lambda v: v, lambda v: v * v, lambda v: rg.sin(5.0 * v)):
+        slopes = [[one.value for one in rg.grad(function(v).sum(), leaves)] for v in (x, y)]
+        found, wanted = (np.mean(one, axis=1) for one in slopes)
+        # Five standard errors of the difference.
+        errors = np.sqrt(sum(np.var(one, axis=1) for one in slopes) / (2 * N))
+        assert (errors < 0.02).all()
+        assert (np.abs(found - wanted) < 5.0 * errors).all()
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.4, 1.0, 3.0, 40.0])
