@@ -21,6 +21,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``io``           graphs in files, and in other libraries
 - ``graph``        the faces: Graph, Var, leaves, forks
 - ``transforms``   derivatives of Python functions
+- ``optim``        optimisers
 - ``random``       draws of random numbers as nodes
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
@@ -179,6 +180,7 @@ if typing.TYPE_CHECKING:
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
+    from reactgrad import optim as optim
     from reactgrad import random as random
     from reactgrad import testing as testing
     from reactgrad.autodiff._hooks import HookHandle as HookHandle
@@ -314,6 +316,7 @@ _LATER = {
     "jvp": "transforms._transforms",
     "lift": "functions._lift",
     "linalg": "linalg",
+    "optim": "optim",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "random": "random",

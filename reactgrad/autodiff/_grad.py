@@ -11,11 +11,12 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.autodiff._edges import wanted_leaves
-from reactgrad.backend import device_of, holder, on, owner, read_value, spec
+from reactgrad.backend import device_of, owner, read_value, spec
 from reactgrad.build._constants import full
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
+from reactgrad.core._gradients import Gradients, added
 from reactgrad.core._handles import handle, release_values
 from reactgrad.core._held import held
 from reactgrad.flow._mode import is_grad_enabled
@@ -162,6 +163,12 @@ def backward(
     if unknown:
         raise unknown_keyword("backward", unknown, ("gradient", "retain_graph", "inputs"))
     graph = y._graph
+    if gradient is None and retain_graph is None and inputs is None:
+        made = y._programs_dict().get(None) if hasattr(y, "_programs_dict") else None
+        if made is not None and made[1].again is not None:
+            repeated = made[1].again.repeat(y, made[1])
+            if repeated is not None:
+                return repeated
     with held(graph), OneRead(graph) as read:
         _check_output(y, "backward", complex_too=gradient is not None)
         graph._scheduler.check_idle()
@@ -227,7 +234,7 @@ def backward(
                     values.pop(slot, None)
             graph._scheduler.last_run = run  # not a run that only rebuilt what this one released
             sums = {
-                slot: _added(host.grads.get(slot), values[slot])
+                slot: added(host.grads.get(slot), values[slot])
                 for slot in wanted
                 if graph._scheduler.leaf[slot]
             }
@@ -237,10 +244,16 @@ def backward(
                 if graph._scheduler.leaf[slot] or not program.has_read(slot)
             }
             # In one step, wherever an error comes: no .grad was changed before, all are now (rule D5).
-            host.grads = kept | values | sums
+            host.gradients = Gradients(
+                kept | values | sums, {}, host.gradients.between or len(values) > len(sums)
+            )
             view = Run(graph, run)
             if retain_graph is not None:
                 retain_between(graph, program, y._slot, retain_graph)
+            elif gradient is None and inputs is None and not shown:
+                from reactgrad.autodiff._again import remember_backward
+
+                remember_backward(y, program, asked)
         told = [
             (handle(graph, slot), hook)
             for slot in (sums if host.after_grad else ())
@@ -383,19 +396,6 @@ def _check_scalar(y: Any, how: str) -> None:
             f"{y.label!r} has shape {y.shape}, and only a single number has a gradient of its own. "
             f"Reduce it first, {y.label}.sum(), or say how its elements count: {how}."
         )
-
-
-def _added(old: Any, new: Any) -> Any:
-    """Return the sum of a former ``.grad`` and a new gradient, as a read-only array."""
-    if old is None:
-        return new
-    holds = holder(old)
-    with on("cpu" if holds is None else holds.name_of(old)):
-        total = old + new
-    if isinstance(total, np.ndarray):
-        total.flags.writeable = False
-        return total.view()
-    return total
 
 
 def retain_between(graph: Core, program: Program, root: int, retain: bool) -> None:

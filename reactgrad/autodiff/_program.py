@@ -133,6 +133,10 @@ class Program(Following):
             self._params = tuple(sorted(found, key=serial.__getitem__))
         return self._params
 
+    def has_params(self, params: tuple[int, ...]) -> bool:
+        """Return whether this is what ``params`` has returned, and would return again."""
+        return self._params is params
+
     def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
         """Build the adjoints of more nodes and return their Vars."""
         wanted = [slot for slot in wanted if slot in self._edges]

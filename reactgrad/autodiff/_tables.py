@@ -75,6 +75,7 @@ class Tables:
         "_sharers",
         "_updating",
         "adjoint",
+        "again",
         "hollow",
         "number",
         "observed",
@@ -90,6 +91,7 @@ class Tables:
         self._output: int = output._slot
         self.seeds = seeds
         self._updating = False
+        self.again: Any = None  # the last `backward` by this program, see ``_again``
         self.refusal: Any = None  # the node that raises the reason, if it is broken
         # True if it comes from a file and knows nothing but what it gave out: see `_record`.
         self.hollow = False
@@ -137,6 +139,7 @@ class Tables:
         program._output = self._output
         program.seeds = {at: handle(graph, seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
+        program.again = None
         refusal = self.refusal
         program.refusal = None if refusal is None else handle(graph, refusal._slot)
         program.hollow = self.hollow

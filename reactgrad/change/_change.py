@@ -153,7 +153,7 @@ class Change:
     def _respec(self, slot: int, found: Any) -> None:
         """Give one node another spec. Its value and its ``.grad`` no longer fit and are dropped."""
         host, scheduler = self._graph._host, self._graph._scheduler
-        spec, grad = host.specs[slot], host.grads.get(slot)
+        spec, grad = host.specs[slot], host.gradients.of(slot)
         leaf, dropped = scheduler.leaf[slot], slot in scheduler.dropped
         before = host.found(slot)  # the value of a leaf is replaced by the set that came here
         if self._departure is not None:
@@ -171,7 +171,7 @@ class Change:
             host.moved(slot)
 
         self._back.append(back)
-        host.grads.pop(slot, None)
+        host.drop_grad(slot)
         if not leaf:
             host.discard(slot)
             scheduler.drop([slot])

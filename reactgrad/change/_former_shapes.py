@@ -410,7 +410,7 @@ def _settle(graph: Core, slot: int, spec: Any, found: Found) -> None:
     # First: after an interrupt the former spec must not stand without a value.
     host.specs[slot] = spec
     host.give_back(slot, found)
-    host.grads.pop(slot, None)
+    host.drop_grad(slot)
     if not graph._scheduler.leaf[slot]:
         if found.data is MISSING:
             staleness.drop(slot)

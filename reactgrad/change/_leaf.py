@@ -177,10 +177,10 @@ def freeze(var: H, /) -> H:
     with var._graph._lock:
         _check_param(var, "freeze")
         host, slot = var._graph._host, var._slot
-        note(var._graph, "frozen", slot, (slot in host.frozen, host.grads.get(slot)))
+        note(var._graph, "frozen", slot, (slot in host.frozen, host.gradients.of(slot)))
         var._graph._scheduler.wholly(
             partial(_freeze, host, slot),
-            partial(_unfreeze, host, slot, slot in host.frozen, host.grads.get(slot)),
+            partial(_unfreeze, host, slot, slot in host.frozen, host.gradients.of(slot)),
         )
     return var
 
@@ -190,14 +190,14 @@ def unfreeze(var: H, /) -> H:
     with var._graph._lock:
         _check_param(var, "unfreeze")
         host, slot = var._graph._host, var._slot
-        note(var._graph, "frozen", slot, (slot in host.frozen, host.grads.get(slot)))
+        note(var._graph, "frozen", slot, (slot in host.frozen, host.gradients.of(slot)))
         host.frozen.discard(slot)
     return var
 
 
 def _freeze(host: Rows, slot: int) -> None:
     host.frozen.add(slot)
-    host.grads.pop(slot, None)
+    host.drop_grad(slot)
 
 
 def _unfreeze(host: Rows, slot: int, frozen: bool, grad: Any) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from reactgrad.change._change import Change
 from reactgrad.change._set import set_cutoff
 from reactgrad.core._definition import Definition
-from reactgrad.core._notes import OF_SEED, Before, Noted
+from reactgrad.core._notes import OF_SEED, UNDO, Before, Noted
 from reactgrad.scheduler import Link
 from reactgrad.values._columns import MISSING
 from reactgrad.values._facts import put
@@ -28,9 +28,11 @@ def give_back(graph: Core, noted: Noted) -> None:
     graph._host.cut_slots = graph._host.cut_values = ()  # a set that was cut short is undone, too
     if OF_SEED in noted:
         graph.seed = noted[OF_SEED]
-    for (what, _), removal in noted.items():  # type: ignore[misc]
+    for (what, _), before in noted.items():  # type: ignore[misc]
         if what == "removed":
-            removal.revive(graph)
+            before.revive(graph)
+        elif what == UNDO:
+            before()
     _give_back_names(graph, list(_of(graph, noted, "name_of")))
     for slot, rule in _of(graph, noted, "cutoffs"):
         set_cutoff(graph, slot, rule)

@@ -61,7 +61,7 @@ def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
         host.cut_slots = slots
         host.cut_values = given
         graph._lock.acquire = graph._lock.mending
-        _take_back(host, slots)
+        take_back(host, slots)
         raise
     if graph._observed:
         announce(graph, slots)
@@ -93,7 +93,7 @@ def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) ->
         host.cut_slots = slots
         host.cut_values = values
         graph._lock.acquire = graph._lock.mending
-        _take_back(host, slots)
+        take_back(host, slots)
         raise
     if graph._observed:
         announce(graph, slots)
@@ -126,7 +126,7 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
             host.cut_slots = one
             host.cut_values = given
             lock.acquire = lock.mending
-            _take_back(host, one)
+            take_back(host, one)
             raise
         if graph._observed:
             announce(graph, one)
@@ -135,7 +135,7 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
         lock.release()
 
 
-def _take_back(host: Any, slots: Collection[int]) -> None:
+def take_back(host: Any, slots: Collection[int]) -> None:
     """Let the next read of these leaves, which needs no lock where a value was handed out, mend first."""
     for slot in slots:
         host.handed.pop(slot, None)
@@ -170,7 +170,7 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
             host.cut_slots = slots
             host.cut_values = news
             graph._lock.acquire = graph._lock.mending
-            _take_back(host, slots)
+            take_back(host, slots)
             raise
     if graph._observed:
         announce(graph, [slot for slot, _, _ in ready])

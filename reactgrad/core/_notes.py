@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Noted = dict[Hashable, Any]
 
+UNDO = "undo"  # the first part of keys of notes that are functions, called if the transaction fails
+
 OF_SEED = ("seed", 0)  # the key of a note of the graph's seed, which is no node's
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad.backend import Spec
+from reactgrad.core._gradients import GradientBlocks, Gradients
 from reactgrad.core._labels import label
 from reactgrad.nodes._handle import Anchor, HandleRef
 from reactgrad.nodes._op import Attrs, Leaf, Output
@@ -49,8 +50,6 @@ class Rows(Steps):
     # What pictures and messages call nodes without a name, with the slots and serials of these nodes.
     labels: dict[str, tuple[int, int]] = table(dict, cleared=False)
     closed: dict[int, frozenset[int] | None] = table(dict)  # detached edges; None: all of them
-    # Of leaves; another dict after each backward, which writes all of them by one assignment.
-    grads: dict[int, Any] = table(dict, forked=False, cleared=False)
     retained: set[int] = table(set, added=True)
     spared: set[int] = table(set)  # nodes whose values the memory budget may not release
     frozen: set[int] = table(set)
@@ -86,8 +85,24 @@ class Rows(Steps):
         # The gradient program that built a node. A fork may share the dict: see `_owners_to_write`.
         self.owners: dict[int, int] = {}
         self._owners_lent = False  # True while a fork has the same dict: copy it before a write
+        # Another object after each backward, which writes all gradients by one assignment.
+        self.gradients = Gradients({}, {})
+        self.gradient_blocks = GradientBlocks()
         self.mode: int | None = None  # the leaf that holds train or eval mode; None if never used
         self._mode_anchor: Anchor | None = None
+
+    @property
+    def grads(self) -> dict[int, Any]:
+        """The gradients by slot, each with an array of its own from now on."""
+        if self.gradients.blocks:
+            self.gradients = self.gradients.apart()
+        return self.gradients.alone
+
+    def drop_grad(self, slot: int) -> None:
+        """Remove the gradient of a node, if it has one."""
+        if self.gradients.holds(slot):
+            self.gradients = self.gradients.apart()
+        self.gradients.alone.pop(slot, None)
 
     @property
     def limit(self) -> int | None:
@@ -177,7 +192,7 @@ class Rows(Steps):
                 del self.numbers[key]
         if slot in self.name_of:
             self.named.pop(self.name_of[slot], None)
-        self.grads.pop(slot, None)
+        self.drop_grad(slot)
         if slot in self.owners:
             self._owners_to_write().pop(slot)
         for branch in self.branches.get(slot, ()):

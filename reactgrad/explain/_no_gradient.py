@@ -101,7 +101,7 @@ def no_gradient(graph: Core, slot: int) -> NoGradient | None:
         return NoGradient("const")
     if found is not None and not found.differentiable:
         return NoGradient("not_float")
-    if host.grads.get(slot) is not None:
+    if host.gradients.of(slot) is not None:
         return None
     if kind is PARAM:
         return _of_param(graph, slot)

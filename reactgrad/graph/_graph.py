@@ -23,6 +23,7 @@ from reactgrad.change._make_way import forget_unseen
 from reactgrad.change._set import set_values
 from reactgrad.change._transaction import transaction
 from reactgrad.core._arguments import named, own_slot
+from reactgrad.core._gradients import Gradients
 from reactgrad.core._handles import dtype_kind, handle, slots_in_order, tidy
 from reactgrad.core._names import by_name
 from reactgrad.core._twins import twin_of
@@ -298,7 +299,7 @@ class Graph(Pictures, Questions, Settings):
         True
         """
         with self._lock:
-            self._host.grads.clear()
+            self._host.gradients = Gradients({}, {})
 
 
 on_default(Graph)

@@ -229,7 +229,7 @@ class Var(Value["Var"]):
     @property
     def grad(self) -> Any:
         """The gradient that ``backward`` has left here, read-only; ``None`` before. See ``backward``."""
-        return self._graph._host.grads.get(self._slot)
+        return self._graph._host.gradients.of(self._slot)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -241,7 +241,7 @@ class Var(Value["Var"]):
     def zero_grad(self) -> None:
         """Set ``.grad`` to ``None``."""
         with self._graph._lock:
-            self._graph._host.grads.pop(self._slot, None)
+            self._graph._host.drop_grad(self._slot)
 
     def retain_grad(self) -> None:
         """Make every backward that passes this node leave its gradient in ``.grad``."""

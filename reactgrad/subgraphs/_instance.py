@@ -121,7 +121,7 @@ class Instance:
 
     def feed(self, graph: Core, arguments: dict[int, Any]) -> None:
         """Make these feeds follow other arguments."""
-        grads = graph._host.grads
+        grads = graph._host.gradients.alone  # of computed nodes
         for slot in self.nodes.keys() & grads.keys():  # they belong to the former result
             del grads[slot]
         for slot, argument in arguments.items():

@@ -41,9 +41,24 @@ class LeafWrites(Lending):
             return
         if any(type(self.data[slot]) is not np.ndarray for slot in slots):
             return
+        self.join(id(next(iter(handles))), Together(self, handles, slots))
+
+    def join(self, key: int, group: Any) -> None:
+        """Enter a group of leaves that lie together."""
         if len(self.together) >= MAX_GROUPS:
             self.together.clear()
-        self.together[id(next(iter(handles)))] = Together(self, handles, slots)
+        self.together[key] = group
+
+    def replace_memory(self, slot: int, buffer: Any) -> None:
+        """Make `buffer`, which holds the value of a leaf, its memory; callers and forks keep the former one."""
+        self.moved(slot)
+        self.handed.pop(slot, None)
+        self._leases.pop(slot, None)
+        self.data[slot] = buffer
+        if self._own is not None:
+            self._own.add(slot)
+        if self.policy is not None:
+            self.policy.given(slot)
 
     @staticmethod
     def _fits(buffer: Any, found: Spec) -> bool:

@@ -41,7 +41,7 @@ def full_state(graph: rg.Graph) -> dict[str, Any]:
                 "view": id(host._view_of.get(slot)),
                 "closed": host.closed.get(slot),
                 "pinned": slot in host.pins,
-                "grad": id(host.grads.get(slot)),
+                "grad": id(host.gradients.of(slot)),
                 "cutoff": host.cutoffs.get(slot),
                 "frozen": slot in host.frozen,
                 "kept": slot in host.kept,

@@ -1,0 +1,102 @@
+"""``backward`` called again and again: what it has checked stays checked until something changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.core._gradients import GradientBlock, Gradients, added
+from reactgrad.flow._mode import is_grad_enabled
+from reactgrad.reading._refresh import refresh
+from reactgrad.reading._run import Run
+from reactgrad.reading._value import clean_values
+
+if TYPE_CHECKING:
+    from reactgrad.autodiff._program import Program
+
+
+class Again:
+    """A ``backward`` of one output without arguments, as it was last made.
+
+    It can be repeated while the program has the same params and adjoints, no other ones are frozen, and
+    nobody listens: no hook, no retained gradient, no observer.
+
+    Attributes
+    ----------
+    targets : tuple of int
+        The output and the adjoints: what is read together.
+    blocks : list of (GradientBlock, list of int)
+        The params whose gradients lie side by side, with their adjoints.
+    alone : list of (int, int)
+        The other params, with their adjoints.
+    """
+
+    __slots__ = ("alone", "blocks", "frozen", "known", "params", "targets")
+
+    def __init__(self, y: Any, program: Program, asked: dict[int, int]) -> None:
+        graph = y._graph
+        host = graph._host
+        self.params = program.params()
+        self.frozen = frozenset(host.frozen)
+        self.known = host.gradient_blocks.known
+        self.targets = tuple(dict.fromkeys([y._slot, *asked.values()]))
+        self.blocks: list[tuple[GradientBlock, list[int]]] = []
+        inside: set[int] = set()
+        for block in host.gradient_blocks.all():
+            if block.places.keys() <= asked.keys():
+                self.blocks.append((block, [asked[slot] for slot in block.slots]))
+                inside |= block.places.keys()
+        self.alone = [(slot, at) for slot, at in asked.items() if slot not in inside]
+
+    def holds(self, graph: Any, program: Program) -> bool:
+        """Return whether nothing has changed that the call depends on."""
+        host, programs = graph._host, graph._programs
+        return (
+            program.has_params(self.params)
+            and not (program.unsure or program.hollow or program.observed)
+            and not (programs.waiting or programs.observing or programs.under_way)
+            and host.gradient_blocks.known is self.known
+            and host.frozen == self.frozen
+            and host.policy is None
+            and not (host.hooks or host.retained or host.after_grad or host.removed)
+            and not (graph._observed or graph._transient or graph._computing)
+            and not host.gradients.between
+        )
+
+    def repeat(self, y: Any, program: Program) -> Run | None:
+        """Make the ``backward`` again. Return ``None``, with nothing done, if it may differ."""
+        graph: Any = y._graph
+        with graph._lock:
+            if (
+                graph._scheduler.notes
+                or not self.holds(graph, program)
+                or not is_grad_enabled(graph)
+            ):
+                return None
+            host = graph._host
+            run = refresh(graph, self.targets)
+            gradients, data = host.gradients, host.data
+            alone, blocks = gradients.alone, dict(gradients.blocks)
+            for block, adjoints in self.blocks:
+                present = blocks.get(block)
+                if alone and not alone.keys().isdisjoint(block.places):
+                    present = block.filled([alone.get(slot) for slot in block.slots])
+                    alone = {slot: one for slot, one in alone.items() if slot not in block.places}
+                blocks[block] = block.added(present, list(map(data.__getitem__, adjoints)))
+            if self.alone:
+                values = clean_values(graph, [at for _, at in self.alone])
+                alone = alone | {
+                    slot: added(alone.get(slot), value)
+                    for (slot, _), value in zip(self.alone, values, strict=True)
+                }
+            # In one step, as in `backward`.
+            host.gradients = Gradients(alone, blocks)
+            return Run(graph, run)
+
+
+def remember_backward(y: Any, program: Program, asked: dict[int, int]) -> None:
+    """Remember a ``backward`` that was just made; with the adjoints by param."""
+    specs = y._graph._host.specs
+    if all(
+        (found := specs[slot]) is not None and found.kind == "cpu" for slot in (y._slot, *asked)
+    ):
+        program.again = Again(y, program, asked)

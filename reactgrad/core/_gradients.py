@@ -1,0 +1,172 @@
+"""Gradients as ``backward`` has left them in ``.grad``: an array for each param, or one for many of them."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from reactgrad.backend import holder, on
+
+
+class GradientBlock:
+    """Params whose gradients ``backward`` writes side by side into one array.
+
+    Their ``.grad`` is copied out of that array when it is asked for. Two arrays take turns, so that a sum is
+    never half written.
+
+    Attributes
+    ----------
+    slots : tuple of int
+        The params.
+    places : dict
+        Their numbers in the block.
+    bounds : list of int
+        The places at which their gradients begin, and the end of the last.
+    """
+
+    __slots__ = ("__weakref__", "_arrays", "_shapes", "bounds", "places", "slots")
+
+    def __init__(self, slots: Sequence[int], shapes: Sequence[Any], dtype: Any) -> None:
+        self.slots = tuple(slots)
+        self.places = {slot: i for i, slot in enumerate(slots)}
+        self._shapes = list(shapes)
+        self.bounds = [0, *accumulate(math.prod(shape) for shape in shapes)]
+        self._arrays = [np.empty(self.bounds[-1], dtype), None]
+
+    def free(self, present: Any) -> Any:
+        """Return the array that does not hold the present gradients; the first, if there are none."""
+        first, second = self._arrays
+        if present is not first:
+            return first
+        if second is None:
+            second = self._arrays[1] = np.empty_like(first)
+        return second
+
+    def added(self, present: Any, parts: Sequence[Any]) -> Any:
+        """Return the array with these gradients, one for each param, added to the present ones."""
+        array = self.free(present)
+        np.concatenate(parts, axis=None, out=array)
+        return array if present is None else np.add(present, array, array)
+
+    def filled(self, parts: Sequence[Any]) -> Any:
+        """Return the first array with these gradients, zeros for ``None``."""
+        array = self._arrays[0]
+        array[...] = 0
+        for (start, end), part in zip(pairwise(self.bounds), parts, strict=True):
+            if part is not None:
+                array[start:end] = np.ravel(part)
+        return array
+
+    def part(self, array: Any, i: int) -> Any:
+        """Return the gradient of one param as callers get it."""
+        part = array[self.bounds[i] : self.bounds[i + 1]].reshape(self._shapes[i]).copy()
+        if not part.ndim:
+            return part[()]
+        part.flags.writeable = False
+        return part.view()
+
+
+class Gradients:
+    """The gradients of one graph's nodes at one time.
+
+    Attributes
+    ----------
+    alone : dict
+        By slot, those that have an array of their own.
+    blocks : dict
+        By block, the arrays of those that lie side by side.
+    between : bool
+        True if some belong to nodes that are no leaves.
+    """
+
+    __slots__ = ("_shown", "alone", "between", "blocks")
+
+    def __init__(
+        self, alone: dict[int, Any], blocks: dict[GradientBlock, Any], between: bool = False
+    ) -> None:
+        self.alone, self.blocks, self.between = alone, blocks, between
+        self._shown: dict[int, Any] = {}
+
+    def of(self, slot: int) -> Any:
+        """Return the gradient of one node: the same object until it changes. ``None``: it has none."""
+        found = self.alone.get(slot)
+        if found is None and self.blocks:
+            found = self._shown.get(slot)
+            if found is None:
+                for block, array in self.blocks.items():
+                    if slot in block.places:
+                        found = block.part(array, block.places[slot])
+                        return self._shown.setdefault(slot, found)
+        return found
+
+    def holds(self, slot: int) -> bool:
+        """Return whether the gradient of this node lies in a block."""
+        return bool(self.blocks) and any(slot in block.places for block in self.blocks)
+
+    def apart(self) -> Gradients:
+        """Return the same gradients, each with an array of its own."""
+        alone = dict(self.alone)
+        for block in self.blocks:
+            alone.update({slot: self.of(slot) for slot in block.slots})
+        return Gradients(alone, {}, self.between)
+
+    def without(self, slots: Iterable[int], blocks: Iterable[GradientBlock]) -> Gradients:
+        """Return them without those of these params, of which `blocks` are all blocks."""
+        gone = frozenset(blocks)
+        left = {block: array for block, array in self.blocks.items() if block not in gone}
+        alone = self.alone
+        if alone:
+            alone = dict(alone)
+            for slot in slots:
+                alone.pop(slot, None)
+        return Gradients(alone, left, self.between)
+
+
+class GradientBlocks:
+    """The blocks of one graph, none of which has a param of another one.
+
+    Attributes
+    ----------
+    known : object
+        Another object after each change.
+    """
+
+    __slots__ = ("_blocks", "known")
+
+    def __init__(self) -> None:
+        self._blocks: weakref.WeakSet[GradientBlock] = weakref.WeakSet()
+        self.known: object = object()
+
+    def all(self) -> list[GradientBlock]:
+        """Return the blocks."""
+        return list(self._blocks)
+
+    def __contains__(self, block: GradientBlock) -> bool:
+        """Return whether ``backward`` writes gradients into this block."""
+        return block in self._blocks
+
+    def add(self, block: GradientBlock) -> None:
+        """Add a block, in place of those that share a param with it."""
+        for one in self.all():
+            if not block.places.keys().isdisjoint(one.places):
+                self._blocks.discard(one)
+        self._blocks.add(block)
+        self.known = object()
+
+
+def added(old: Any, new: Any) -> Any:
+    """Return the sum of a former ``.grad`` and a new gradient, as a read-only array."""
+    if old is None:
+        return new
+    holds = holder(old)
+    with on("cpu" if holds is None else holds.name_of(old)):
+        total = old + new
+    if isinstance(total, np.ndarray):
+        total.flags.writeable = False
+        return total.view()
+    return total

@@ -1,0 +1,375 @@
+"""The common part of all optimisers: groups of params, steps that are made as a whole, hooks, and their state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, GradientError, LoadError
+from reactgrad.change._set_side_by_side import set_side_by_side
+from reactgrad.optim._bucket import LARGE, Arrays, Bucket
+from reactgrad.optim._hooks import Hooks
+from reactgrad.optim._params import (
+    check_once,
+    check_one_graph,
+    read_groups,
+    read_params,
+    unique_names,
+)
+from reactgrad.scheduler import listed
+from reactgrad.values._quiet import as_before, be_quiet, error_state
+
+Group = dict[str, Any]
+
+
+class Optimizer:
+    """Change params by their gradients.
+
+    A subclass declares its options and has a rule for one step. The params of a group lie side by side in
+    one array, and so do their gradients and moments: a step is a dozen calls of NumPy, however many params
+    there are. It counts as one change of each param that it moves.
+
+    Params without ``.grad`` and frozen params are left out: neither their values nor their moments change.
+    A step is made as a whole: an error has changed nothing.
+
+    Parameters
+    ----------
+    params : iterable
+        Params, ``(name, param)`` pairs, or dicts with ``"params"`` and options of their own. Params without a
+        name are called by their labels.
+    **options
+        For groups that do not have their own.
+
+    Attributes
+    ----------
+    param_groups : list of dict
+        The groups: ``"params"``, ``"names"`` and the options. Options may be changed between steps.
+    """
+
+    OPTIONS: ClassVar[dict[str, Any]] = {"lr": 1e-3}
+
+    def __init__(self, params: Any, **options: Any) -> None:
+        who = type(self).__name__
+        self.defaults = {**self.OPTIONS, **options}
+        self.check_options(self.defaults)
+        self.param_groups: list[Group] = []
+        self._buckets: list[list[Bucket] | None] = []
+        self._before, self._after = Hooks(), Hooks()
+        for group in read_groups(who, params):
+            self.add_param_group(group)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__}:"]
+        for group in self.param_groups:
+            options = ", ".join(f"{key}={group[key]}" for key in self.defaults)
+            lines.append(f"  {len(group['params'])} params: {options}")
+        return "\n".join(lines)
+
+    # --- for subclasses --------------------------------------------------------------------------
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise ``DTypeError`` for options that make no sense."""
+        who = type(self).__name__
+        for name in ("lr", "eps", "weight_decay", "momentum", "lr_decay"):
+            value = options.get(name, 0.0)
+            if not value >= 0.0:
+                raise DTypeError(f"{who}({name}={value!r}) must be at least 0.")
+        for name in ("rho", "alpha"):
+            value = options.get(name, 0.5)
+            if not 0.0 <= value <= 1.0:
+                raise DTypeError(f"{who}({name}={value!r}) must be from 0 to 1.")
+        for value in options.get("betas", ()):
+            if not 0.0 <= value < 1.0:
+                raise DTypeError(
+                    f"{who}(betas={options['betas']!r}): each must be at least 0 and below 1."
+                )
+
+    def moments(self, group: Group) -> list[str]:
+        """Return the names of what the rule remembers for each element."""
+        return []
+
+    def rule(self, group: Group) -> Callable[[int, Arrays], None]:
+        """Return the rule of one step with the present options of the group; see ``Bucket.compute``."""
+        raise NotImplementedError
+
+    def start(self, group: Group, bucket: Bucket) -> None:
+        """Fill new moments, which are zeros, with other numbers to begin with."""
+
+    # --- groups ------------------------------------------------------------------------------------
+
+    @property
+    def params(self) -> list[Any]:
+        """The params of all groups."""
+        return [one for group in self.param_groups for one in group["params"]]
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Add params with options of their own.
+
+        Raises
+        ------
+        GradientError, GraphError, DTypeError
+            If they are no params of the same graph, or there already; nothing has changed then.
+        """
+        who = type(self).__name__
+        unknown = sorted(group.keys() - self.defaults.keys() - {"params", "names", "initial_lr"})
+        if unknown or "params" not in group:
+            raise DTypeError(
+                f"{who}: a group is a dict with 'params' and any of {', '.join(self.defaults)}"
+                + (
+                    f"; {unknown[0]!r} is none of them."
+                    if unknown
+                    else "; this one has no 'params'."
+                )
+            )
+        named = read_params(who, group["params"])
+        new, old = [param for _, param in named], self.params
+        check_once(who, [*old, *new])
+        check_one_graph(who, (old or new)[0]._graph, new)
+        options = {**self.defaults, **group}
+        self.check_options(options)
+        names = unique_names(
+            who, named, [name for one in self.param_groups for name in one["names"]]
+        )
+        self.param_groups.append({**options, "params": new, "names": names})
+        self._buckets.append(None)
+
+    def _buckets_of(self, number: int) -> list[Bucket]:
+        """Return the params of a group by dtype, laid out at its first step."""
+        found = self._buckets[number]
+        if found is None:
+            group = self.param_groups[number]
+            alike: dict[Any, list[int]] = {}
+            for i, param in enumerate(group["params"]):
+                alone = i if None not in param.shape and param.size >= LARGE else -1
+                alike.setdefault((param.dtype, alone), []).append(i)
+            found = []
+            for numbers in alike.values():
+                params = [group["params"][i] for i in numbers]
+                names = [group["names"][i] for i in numbers]
+                bucket = Bucket(params, names, self.moments(group))
+                self.start(group, bucket)
+                found.append(bucket)
+            self._buckets[number] = found
+        return found
+
+    def _all_buckets(self) -> list[tuple[Group, Bucket]]:
+        return [
+            (group, bucket)
+            for number, group in enumerate(self.param_groups)
+            for bucket in self._buckets_of(number)
+        ]
+
+    # --- steps --------------------------------------------------------------------------------------
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set ``.grad`` of its own params to ``None``, or to zeros."""
+        graph = self.param_groups[0]["params"][0]._graph
+        with graph._lock:
+            host = graph._host
+            buckets = [one for group in self._buckets for one in group or ()]
+            if host.gradients.blocks and (
+                None in self._buckets or not all(one.is_gathered for one in buckets)
+            ):
+                host.gradients = host.gradients.apart()
+            own = [block for one in buckets if (block := one.gathered) is not None]
+            some = host.gradients.alone or not set_to_none
+            slots = [one._slot for one in self.params if one._graph is graph] if some else []
+            if set_to_none:
+                host.gradients = host.gradients.without(slots, own)
+                return
+            grads = host.grads
+            for slot in slots:
+                old = grads.get(slot)
+                if old is not None:
+                    zeros = np.zeros_like(old)
+                    zeros.flags.writeable = False
+                    grads[slot] = zeros.view()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the params by their gradients.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Called first; it computes the loss and its gradients, and returns the loss.
+
+        Returns
+        -------
+        object
+            Whatever the closure returned.
+        """
+        loss = None if closure is None else closure()
+        if self._before:
+            self._before.call(self)
+        graph = self.param_groups[0]["params"][0]._graph
+        with graph._lock:
+            graph._scheduler.check_idle()
+            parts, took = [], []
+            before = error_state()
+            try:
+                be_quiet()
+                for number, group in enumerate(self.param_groups):
+                    rule = self.rule(group)
+                    for bucket in self._buckets[number] or self._buckets_of(number):
+                        which = bucket.gather()
+                        if which:
+                            parts.append(bucket.compute(which, rule))
+                            took.append(bucket)
+            finally:
+                as_before(before)
+            if parts:
+
+                def accept() -> None:
+                    for bucket in took:
+                        bucket.accept()
+
+                left = set_side_by_side(graph, parts, accept, self)
+                for bucket, memory in zip(took, left, strict=True):
+                    bucket.settle(memory)
+        if self._after:
+            self._after.call(self)
+        return loss
+
+    def memento(self) -> Callable[[], object]:
+        """Return a function that gives all moments their present values."""
+        undo = [bucket.memento() for group in self._buckets for bucket in group or ()]
+
+        return partial(self._go_back, undo)
+
+    def _go_back(self, undo: list[Callable[[], None]]) -> None:
+        for one in undo:
+            one()
+
+    # --- hooks ----------------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[[Any], object]) -> Any:
+        """Call ``hook(optimizer)`` before each step, with the gradients that it will use.
+
+        Returns
+        -------
+        object
+            With ``remove()``.
+        """
+        return self._before.add(hook)
+
+    def register_step_post_hook(self, hook: Callable[[Any], object]) -> Any:
+        """Call ``hook(optimizer)`` after each step."""
+        return self._after.add(hook)
+
+    # --- state ----------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the options, and the moments of each param by its name.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param([1.0, 2.0], name="w")
+        >>> opt = rg.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> run = (w * w).sum().backward()
+        >>> opt.step()
+        >>> opt.state_dict()["state"]
+        {'w': {'step': 1, 'momentum_buffer': array([2., 4.])}}
+        """
+        state: dict[str, Any] = {}
+        for _, bucket in self._all_buckets():
+            for i, name in enumerate(bucket.names):
+                if bucket.steps[i]:
+                    state[name] = bucket.state(i)
+        order = [name for group in self.param_groups for name in group["names"]]
+        groups = [
+            {
+                **{k: v for k, v in one.items() if k not in ("params", "names")},
+                "params": list(one["names"]),
+            }
+            for one in self.param_groups
+        ]
+        return {
+            "state": {name: state[name] for name in order if name in state},
+            "param_groups": groups,
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
+        """Take over what ``state_dict`` returned: moments by the names of the params, options by groups.
+
+        The order of the params does not matter. Options are taken over if there are as many groups.
+
+        Parameters
+        ----------
+        strict : bool
+            ``False`` to leave out params that are only here or only there.
+
+        Raises
+        ------
+        LoadError
+            If the names differ, or something is missing; nothing has changed then.
+        ShapeError
+            If a moment has another shape than its param; nothing has changed then.
+        """
+        state, groups = state_dict.get("state"), state_dict.get("param_groups")
+        if not isinstance(state, Mapping) or not isinstance(groups, list | tuple):
+            raise LoadError(
+                "load_state_dict takes what opt.state_dict() returned: a dict with 'state' and 'param_groups'."
+            )
+        own = {name for group in self.param_groups for name in group["names"]}
+        saved = {name for group in groups for name in group["params"]}
+        if strict and own != saved:
+            sides = [("only here", own - saved), ("only there", saved - own)]
+            told = "; ".join(
+                f"{side}: {listed(map(repr, sorted(names)))}" for side, names in sides if names
+            )
+            raise LoadError(
+                f'load_state_dict: the names of the params differ. {told}. Name params by pairs, ("layer.w", w), or '
+                "pass strict=False to load those that both have."
+            )
+        options = []
+        if len(groups) == len(self.param_groups):
+            for old, new in zip(self.param_groups, groups, strict=True):
+                taken = {k: v for k, v in new.items() if k in old and k not in ("params", "names")}
+                if "initial_lr" in new:
+                    taken["initial_lr"] = new["initial_lr"]
+                self.check_options({**old, **taken})
+                options.append(taken)
+        elif strict:
+            raise LoadError(
+                f"load_state_dict: {len(groups)} groups were saved, and there are {len(self.param_groups)}. Pass "
+                "strict=False to keep the present options."
+            )
+        for group, taken in zip(self.param_groups, options, strict=False):
+            if self.moments({**group, **taken}) != self.moments(group):
+                raise LoadError(
+                    "load_state_dict: the options that were saved need other moments. Make the optimiser with the "
+                    "same amsgrad, momentum and centered."
+                )
+        ready: list[tuple[Bucket, dict[int, Any]]] = []
+        for _, bucket in self._all_buckets():
+            found: dict[int, Any] = {}
+            for i, name in enumerate(bucket.names):
+                if name not in saved:
+                    continue
+                one = state.get(name)
+                if one is None:  # it had taken no step
+                    found[i] = None
+                    continue
+                missing = [key for key in ("step", *bucket.moments) if key not in one]
+                if missing:
+                    raise LoadError(
+                        f"load_state_dict: the state of {name!r} has no {missing[0]!r}. Was it saved by another kind "
+                        "of optimiser?"
+                    )
+                found[i] = bucket.read_state(i, one)
+            ready.append((bucket, found))
+        for bucket, found in ready:
+            bucket.put_states({i: one for i, one in found.items() if one is not None})
+        for group, taken in zip(self.param_groups, options, strict=False):
+            group.update(taken)
+
+
+def check_gradients(params: Iterable[Any]) -> None:
+    """Raise ``GradientError`` if no param has a gradient."""
+    if all(one.grad is None for one in params):
+        raise GradientError("no param has a gradient. Write loss.backward() first.")

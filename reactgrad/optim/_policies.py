@@ -1,0 +1,283 @@
+"""Schedules of learning rates that are made of others, follow a measure, or go up and down once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reactgrad._errors import DTypeError, LoadError
+from reactgrad.optim._optimizer import Optimizer
+from reactgrad.optim._schedules import LRScheduler
+
+
+class OneCycleLR(LRScheduler):
+    """Up to `max_lr` and down to nearly nothing (Smith and Topin, 2018), the momentum the other way round.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    max_lr : float
+        The highest rate.
+    total_steps : int, optional
+        The number of steps of the cycle; or `epochs` and `steps_per_epoch`.
+    pct_start : float
+        The share of steps that go up.
+    anneal_strategy : {"cos", "linear"}
+        The form of the way.
+    cycle_momentum : bool
+        Whether the momentum, or the first of ``betas``, goes from `max_momentum` to `base_momentum` and back.
+    div_factor, final_div_factor : float
+        The first rate is ``max_lr / div_factor``, the last one that over ``final_div_factor``.
+    three_phase : bool
+        Whether to go down as fast as up, and then to the last rate.
+
+    Notes
+    -----
+    After the last step of the cycle the rate stays as it is.
+    """
+
+    KEYS = ("total_steps",)
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+    ) -> None:
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise DTypeError(
+                    "OneCycleLR needs total_steps, or epochs and steps_per_epoch, to know when the cycle ends."
+                )
+            total_steps = epochs * steps_per_epoch
+        if anneal_strategy not in ("cos", "linear"):
+            raise DTypeError(f"OneCycleLR(anneal_strategy={anneal_strategy!r}): 'cos' or 'linear'.")
+        self.total_steps = int(total_steps)
+        first = max_lr / div_factor
+        last = first / final_div_factor
+        low, high = base_momentum, max_momentum
+        # The step at which a phase ends, with the rates and momenta at its start and end.
+        top = float(pct_start * self.total_steps) - 1.0
+        end = float(self.total_steps - 1)
+        if three_phase:
+            back = 2.0 * pct_start * self.total_steps - 2.0
+            self._phases = [
+                (top, first, max_lr, high, low),
+                (back, max_lr, first, low, high),
+                (end, first, last, high, high),
+            ]
+        else:
+            self._phases = [(top, first, max_lr, high, low), (end, max_lr, last, low, high)]
+        self._linear, self._cycles = anneal_strategy == "linear", cycle_momentum
+        super().__init__(optimizer)
+
+    def _at(self, step: int) -> tuple[float, float]:
+        """Return the rate and the momentum after so many steps."""
+        start = 0.0
+        for end, lr, lr_end, momentum, momentum_end in self._phases:
+            if step <= end or end == self._phases[-1][0]:
+                share = min((step - start) / (end - start), 1.0) if end > start else 1.0
+                if not self._linear:
+                    share = (1.0 - math.cos(math.pi * share)) / 2.0
+                return lr + (lr_end - lr) * share, momentum + (momentum_end - momentum) * share
+            start = end
+        raise AssertionError("the last phase takes all steps")
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        rate, momentum = self._at(step)
+        options = self.optimizer.param_groups[group]
+        if self._cycles and "betas" in options:
+            options["betas"] = (momentum, *options["betas"][1:])
+        elif self._cycles and options.get("momentum"):
+            options["momentum"] = momentum
+        return rate
+
+
+class SequentialLR(LRScheduler):
+    """One schedule after the other.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What they set.
+    schedulers : sequence of LRScheduler
+        Schedules of this optimiser.
+    milestones : sequence of int
+        The steps at which the next one begins, one fewer than there are schedules.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=1.0)
+    >>> up = rg.optim.LinearLR(opt, start_factor=0.5, total_iters=2)
+    >>> down = rg.optim.ExponentialLR(opt, gamma=0.1)
+    >>> schedule = rg.optim.SequentialLR(opt, [up, down], milestones=[2])
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates += schedule.get_last_lr()
+    ...     schedule.step()
+    >>> rates
+    [0.5, 0.75, 1.0, 0.1]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int]
+    ) -> None:
+        if not schedulers or len(milestones) != len(schedulers) - 1:
+            raise DTypeError(
+                f"SequentialLR: {len(schedulers)} schedules and {len(milestones)} milestones. Between two schedules "
+                "stands one milestone."
+            )
+        if any(one.optimizer is not optimizer for one in schedulers):
+            raise DTypeError("SequentialLR: all schedules belong to the same optimiser.")
+        self._schedules, self.milestones = list(schedulers), list(map(int, milestones))
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        passed = sum(step >= milestone for milestone in self.milestones)
+        start = self.milestones[passed - 1] if passed else 0
+        schedule = self._schedules[passed]
+        schedule.last_epoch = step - start
+        return schedule.lr_at(step - start, schedule.base_lrs[group], group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the count of steps, and the states of all schedules."""
+        return {**super().state_dict(), "schedulers": [one.state_dict() for one in self._schedules]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` returned, and set the rates."""
+        inner = state.get("schedulers", ())
+        if len(inner) != len(self._schedules):
+            raise LoadError(
+                f"SequentialLR.load_state_dict: {len(inner)} schedules were saved, and there are "
+                f"{len(self._schedules)}."
+            )
+        for schedule, one in zip(self._schedules, inner, strict=True):
+            schedule.load_state_dict(one)
+        self.base_lrs, self.last_epoch = list(state["base_lrs"]), state["last_epoch"]
+        self._set()
+
+
+class ReduceLROnPlateau:
+    """Lower the rate when a measure gets no better.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    mode : {"min", "max"}
+        Whether less or more is better.
+    factor : float
+        The factor of the rate.
+    patience : int
+        The number of steps without a better measure that it waits.
+    threshold : float
+        The least change that counts.
+    threshold_mode : {"rel", "abs"}
+        Whether `threshold` is a share of the best measure.
+    cooldown : int
+        The number of steps after a change that do not count.
+    min_lr : float
+        The lowest rate.
+    eps : float
+        A smaller change of the rate is left out.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=1.0)
+    >>> schedule = rg.optim.ReduceLROnPlateau(opt, factor=0.5, patience=1)
+    >>> for loss in (1.0, 1.0, 1.0):
+    ...     schedule.step(loss)
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
+
+    _STATE = ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
+        if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+            raise DTypeError(
+                f"ReduceLROnPlateau(mode={mode!r}, threshold_mode={threshold_mode!r}): 'min' or 'max', 'rel' or "
+                "'abs'."
+            )
+        if not factor < 1.0:
+            raise DTypeError(f"ReduceLROnPlateau(factor={factor!r}) must be below 1.")
+        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
+        self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
+        self.min_lr, self.eps = min_lr, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+
+    def _better(self, measure: float) -> bool:
+        sign = 1.0 if self.mode == "min" else -1.0
+        if self.threshold_mode == "rel":
+            if math.isinf(self.best):
+                return sign * measure < sign * self.best
+            return sign * measure < sign * self.best * (1.0 - sign * self.threshold)
+        return sign * measure < sign * self.best - self.threshold
+
+    def step(self, metrics: Any) -> None:
+        """Go on by a measure, such as the loss of an epoch.
+
+        Parameters
+        ----------
+        metrics : float or Var
+            One number.
+        """
+        measure = float(metrics.item()) if hasattr(metrics, "item") else float(metrics)
+        self.last_epoch += 1
+        if self._better(measure):
+            self.best, self.num_bad_epochs = measure, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for group in self.optimizer.param_groups:
+                new = max(group["lr"] * self.factor, self.min_lr)
+                if group["lr"] - new > self.eps:
+                    group["lr"] = new
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+
+    def get_last_lr(self) -> list[float]:
+        """Return the present rates of all groups."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the counts and the best measure, for a checkpoint."""
+        return {key: getattr(self, key) for key in self._STATE}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` returned."""
+        missing = [key for key in self._STATE if key not in state]
+        if missing:
+            raise LoadError(f"ReduceLROnPlateau.load_state_dict: {', '.join(missing)} missing.")
+        for key in self._STATE:
+            setattr(self, key, state[key])

@@ -1,0 +1,311 @@
+"""Learning rates that follow the number of steps: the shared part, and schedules by a formula."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from reactgrad._errors import DTypeError, LoadError
+from reactgrad.optim._optimizer import Optimizer
+from reactgrad.scheduler import told
+
+
+class LRScheduler:
+    """Set the learning rates of an optimiser's groups; ``step()`` after each epoch, or after each step.
+
+    A schedule is a formula of the number of steps: rates do not depend on how that number was reached.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Its groups' present rates are the ones that a schedule begins with.
+
+    Attributes
+    ----------
+    base_lrs : list of float
+        The rates of the groups that it began with.
+    last_epoch : int
+        The number of steps so far.
+    """
+
+    KEYS: ClassVar[tuple[str, ...]] = ()  # options that are saved
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise DTypeError(
+                f"{type(self).__name__}({told(optimizer):.60}): the first argument is an optimiser, such as "
+                "rg.optim.SGD(params, lr=0.1)."
+            )
+        self.optimizer = optimizer
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = 0
+        self._set()
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps, where `base` is the one that it began with."""
+        raise NotImplementedError
+
+    def _set(self) -> None:
+        for i, group in enumerate(self.optimizer.param_groups):
+            base = self.base_lrs[i] if i < len(self.base_lrs) else group["lr"]
+            group["lr"] = self.lr_at(self.last_epoch, base, i)
+
+    def get_last_lr(self) -> list[float]:
+        """Return the present rates of all groups."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def step(self) -> None:
+        """Go on to the next rates."""
+        self.last_epoch += 1
+        self._set()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the count of steps and the options, for a checkpoint."""
+        state = {key: getattr(self, key) for key in self.KEYS}
+        return {**state, "base_lrs": list(self.base_lrs), "last_epoch": self.last_epoch}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` returned, and set the rates.
+
+        Raises
+        ------
+        LoadError
+            If something is missing; nothing has changed then.
+        """
+        keys = self.state_dict().keys()
+        missing = sorted(keys - state.keys())
+        if missing:
+            raise LoadError(
+                f"{type(self).__name__}.load_state_dict: {', '.join(missing)} missing. Was it saved by another "
+                "kind of schedule?"
+            )
+        for key in keys:
+            setattr(self, key, state[key])
+        self._set()
+
+
+class LambdaLR(LRScheduler):
+    """The first rate times a function of the number of steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    lr_lambda : callable or sequence of callable
+        ``lr_lambda(step)`` returns the factor; one for all groups, or one for each.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=0.5)
+    >>> schedule = rg.optim.LambdaLR(opt, lambda step: 0.5**step)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+    ) -> None:
+        self._lambdas = [lr_lambda] if callable(lr_lambda) else list(lr_lambda)
+        groups = len(optimizer.param_groups)
+        if len(self._lambdas) not in (1, groups):
+            raise DTypeError(
+                f"LambdaLR: {len(self._lambdas)} functions for {groups} groups. Give one for all, or one for each."
+            )
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        return base * self._lambdas[group if len(self._lambdas) > 1 else 0](step)
+
+
+class StepLR(LRScheduler):
+    """The rate times `gamma` after each `step_size` steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    step_size : int
+        The number of steps of one rate.
+    gamma : float
+        The factor.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=1.0)
+    >>> schedule = rg.optim.StepLR(opt, 2, gamma=0.5)
+    >>> for _ in range(3):
+    ...     schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
+
+    KEYS = ("step_size", "gamma")
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
+        if step_size < 1:
+            raise DTypeError(f"StepLR(step_size={step_size!r}) must be at least 1.")
+        self.step_size, self.gamma = int(step_size), float(gamma)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        return base * self.gamma ** (step // self.step_size)
+
+
+class MultiStepLR(LRScheduler):
+    """The rate times `gamma` at each milestone.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    milestones : iterable of int
+        Numbers of steps.
+    gamma : float
+        The factor.
+    """
+
+    KEYS = ("milestones", "gamma")
+
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1) -> None:
+        self.milestones, self.gamma = sorted(map(int, milestones)), float(gamma)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        return base * self.gamma ** bisect_right(self.milestones, step)
+
+
+class ExponentialLR(LRScheduler):
+    """The rate times `gamma` at each step.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    gamma : float
+        The factor.
+    """
+
+    KEYS = ("gamma",)
+
+    def __init__(self, optimizer: Optimizer, gamma: float) -> None:
+        self.gamma = float(gamma)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        return base * self.gamma**step
+
+
+class LinearLR(LRScheduler):
+    """The rate times a factor that goes from one number to another along a line.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    start_factor, end_factor : float
+        The factor at the start, and after `total_iters` steps.
+    total_iters : int
+        The number of steps of the way.
+    """
+
+    KEYS = ("start_factor", "end_factor", "total_iters")
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3.0,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+    ) -> None:
+        if not 0.0 < start_factor <= 1.0 or not 0.0 <= end_factor <= 1.0:
+            raise DTypeError(
+                f"LinearLR(start_factor={start_factor!r}, end_factor={end_factor!r}): the first is above 0, both "
+                "are at most 1."
+            )
+        self.start_factor, self.end_factor = float(start_factor), float(end_factor)
+        self.total_iters = int(total_iters)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        share = min(step, self.total_iters) / self.total_iters if self.total_iters else 1.0
+        return base * (self.start_factor + (self.end_factor - self.start_factor) * share)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """The rate along half a cosine, from the first rate to `eta_min` (Loshchilov and Hutter, 2017).
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    T_max : int
+        The number of steps of the way.
+    eta_min : float
+        The last rate.
+    """
+
+    KEYS = ("T_max", "eta_min")
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
+        self.T_max, self.eta_min = int(T_max), float(eta_min)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        return _cosine(self.eta_min, base, step / self.T_max)
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine, again and again (Loshchilov and Hutter, 2017).
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    T_0 : int
+        The number of steps before the first restart.
+    T_mult : int
+        The factor of that number at each restart.
+    eta_min : float
+        The lowest rate.
+    """
+
+    KEYS = ("T_0", "T_mult", "eta_min")
+
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0
+    ) -> None:
+        if T_0 < 1 or T_mult < 1:
+            raise DTypeError(
+                f"CosineAnnealingWarmRestarts(T_0={T_0!r}, T_mult={T_mult!r}): both are at least 1."
+            )
+        self.T_0, self.T_mult, self.eta_min = int(T_0), int(T_mult), float(eta_min)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        length, at = self.T_0, step
+        while at >= length:
+            at -= length
+            length *= self.T_mult
+            if self.T_mult == 1:
+                at %= length
+        return _cosine(self.eta_min, base, at / length)
+
+
+def _cosine(low: float, high: float, share: float) -> float:
+    return low + (high - low) * (1.0 + math.cos(math.pi * share)) / 2.0

@@ -1,0 +1,53 @@
+"""Four batches of 32 make the step of one batch of 128, with hooks at the last one only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+
+def model() -> tuple[rg.Var, rg.Var, rg.Var, rg.Var]:
+    g = rg.Graph()
+    x, y = g.input(shape=(None, 3)), g.input(shape=(None,))
+    w = g.param([0.1, 0.2, 0.3], name="w")
+    return x, y, w, ((x @ w - y) ** 2).mean()
+
+
+def test_four_small_batches_equal_a_large_one() -> None:
+    rng = np.random.default_rng(0)
+    data, wanted = rng.normal(size=(128, 3)), rng.normal(size=128)
+    x, y, w, loss = model()
+    opt = rg.optim.Adam([w], lr=0.1)
+    called: list[int] = []
+    opt.register_step_pre_hook(lambda one: called.append(w.value_version))
+    micro = rg.optim.MicroBatches(opt, 4)
+    x2, y2, w2, loss2 = model()
+    whole = rg.optim.Adam([w2], lr=0.1)
+    for _ in range(5):
+        made = []
+        for i in range(0, 128, 32):
+            x.graph.set({x: data[i : i + 32], y: wanted[i : i + 32]})
+            made.append(micro.backward(loss))
+        assert made == [False, False, False, True]
+        x2.graph.set({x2: data, y2: wanted})
+        whole.zero_grad()
+        loss2.backward()
+        whole.step()
+        np.testing.assert_allclose(w.value, w2.value, rtol=1e-9)
+    assert called == [1, 2, 3, 4, 5]
+    assert w.value_version == 6
+
+
+def test_what_waits_is_flushed() -> None:
+    x, y, w, loss = model()
+    x.graph.set({x: np.ones((2, 3)), y: np.ones(2)})
+    micro = rg.optim.MicroBatches(rg.optim.SGD([w], lr=0.1), 3)
+    assert not micro.flush()
+    micro.backward(loss)
+    assert micro.flush()
+    assert w.value_version == 2
+    assert micro.pending == 0
+    with pytest.raises(rg.DTypeError, match="at least 1"):
+        rg.optim.MicroBatches(micro.optimizer, 0)

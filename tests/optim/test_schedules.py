@@ -1,0 +1,128 @@
+"""Learning rates, by tables of numbers that PyTorch gave, and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import reactgrad as rg
+
+Make = Callable[[Any, Any], Any]
+
+MAKES: dict[str, Make] = {
+    "StepLR": lambda m, opt: m.StepLR(opt, 2, gamma=0.5),
+    "MultiStepLR": lambda m, opt: m.MultiStepLR(opt, [2, 3, 5], gamma=0.5),
+    "ExponentialLR": lambda m, opt: m.ExponentialLR(opt, gamma=0.9),
+    "LinearLR": lambda m, opt: m.LinearLR(opt, start_factor=0.25, total_iters=4),
+    "LambdaLR": lambda m, opt: m.LambdaLR(opt, lambda step: 1.0 / (1.0 + step)),
+    "CosineAnnealingLR": lambda m, opt: m.CosineAnnealingLR(opt, T_max=6, eta_min=0.1),
+    "CosineAnnealingWarmRestarts": lambda m, opt: m.CosineAnnealingWarmRestarts(
+        opt, T_0=2, T_mult=2
+    ),
+    "OneCycleLR": lambda m, opt: m.OneCycleLR(opt, max_lr=2.0, total_steps=10),
+    "OneCycleLR linear": lambda m, opt: m.OneCycleLR(
+        opt, max_lr=2.0, epochs=2, steps_per_epoch=5, anneal_strategy="linear", three_phase=True
+    ),
+    "SequentialLR": lambda m, opt: m.SequentialLR(
+        opt, [m.LinearLR(opt, total_iters=3), m.ExponentialLR(opt, gamma=0.9)], milestones=[3]
+    ),
+}
+
+
+def optimizer(module: Any, param: Any) -> Any:
+    return module.SGD([param], lr=1.0, momentum=0.9)
+
+
+def rates(opt: Any, schedule: Any, steps: int) -> list[float]:
+    found = [opt.param_groups[0]["lr"]]
+    for _ in range(steps):
+        schedule.step()
+        found.append(opt.param_groups[0]["lr"])
+    return found
+
+
+@pytest.mark.parametrize("name", MAKES)
+def test_rates_equal_pytorchs(name: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    ours = optimizer(rg.optim, rg.Graph().param(1.0))
+    theirs = optimizer(torch.optim, torch.ones(1, requires_grad=True))
+    schedule, their = MAKES[name](rg.optim, ours), MAKES[name](torch.optim.lr_scheduler, theirs)
+    theirs.step()
+    for _ in range(9):
+        assert ours.param_groups[0]["lr"] == pytest.approx(theirs.param_groups[0]["lr"], rel=1e-9)
+        assert ours.param_groups[0]["momentum"] == pytest.approx(
+            theirs.param_groups[0]["momentum"], rel=1e-9
+        )
+        schedule.step()
+        their.step()
+
+
+TABLE: dict[str, list[float]] = {
+    "StepLR": [1.0, 1.0, 0.5, 0.5, 0.25, 0.25],
+    "MultiStepLR": [1.0, 1.0, 0.5, 0.25, 0.25, 0.125],
+    "ExponentialLR": [1.0, 0.9, 0.81, 0.729, 0.6561, 0.59049],
+    "LinearLR": [0.25, 0.4375, 0.625, 0.8125, 1.0, 1.0],
+    "LambdaLR": [1.0, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6],
+    "CosineAnnealingWarmRestarts": [1.0, 0.5, 1.0, 0.85355339, 0.5, 0.14644661],
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_rates(name: str) -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    assert rates(opt, MAKES[name](rg.optim, opt), 5) == pytest.approx(TABLE[name])
+
+
+@pytest.mark.parametrize("name", MAKES)
+def test_a_schedule_goes_on_from_its_state(name: str) -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    schedule = MAKES[name](rg.optim, opt)
+    rates(opt, schedule, 3)
+    state = schedule.state_dict()
+    whole = rates(opt, schedule, 4)
+    other = optimizer(rg.optim, rg.Graph().param(1.0))
+    again = MAKES[name](rg.optim, other)
+    again.load_state_dict(state)
+    assert rates(other, again, 4) == whole
+
+
+def test_plateau() -> None:
+    losses = [1.0, 0.9, 0.9, 0.9, 0.9, 0.8, 0.8, 0.8, 0.8, 0.8]
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    schedule = rg.optim.ReduceLROnPlateau(opt, factor=0.5, patience=1, cooldown=1)
+    found = []
+    for loss in losses:
+        schedule.step(loss)
+        found.append(opt.param_groups[0]["lr"])
+    assert found == [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25]
+    again = rg.optim.ReduceLROnPlateau(opt)
+    again.load_state_dict(schedule.state_dict())
+    assert again.state_dict() == schedule.state_dict()
+
+
+def test_plateau_equals_pytorchs() -> None:
+    torch: Any = pytest.importorskip("torch")
+    ours = optimizer(rg.optim, rg.Graph().param(1.0))
+    theirs = optimizer(torch.optim, torch.ones(1, requires_grad=True))
+    options: dict[str, Any] = {"factor": 0.5, "patience": 1, "cooldown": 1, "mode": "max"}
+    schedule = rg.optim.ReduceLROnPlateau(ours, **options)
+    their = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options)
+    for score in [0.1, 0.2, 0.2, 0.2, 0.1, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3]:
+        schedule.step(score)
+        their.step(score)
+        assert schedule.get_last_lr() == their.get_last_lr()
+
+
+def test_misuse_is_told() -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    untyped: Any = rg.optim
+    with pytest.raises(rg.DTypeError, match="the first argument is an optimiser"):
+        untyped.StepLR(3.0, 2)
+    with pytest.raises(rg.DTypeError, match="needs total_steps"):
+        rg.optim.OneCycleLR(opt, 1.0)
+    with pytest.raises(rg.DTypeError, match="1 schedules and 1 milestones"):
+        rg.optim.SequentialLR(opt, [rg.optim.StepLR(opt, 1)], [3])
+    with pytest.raises(rg.LoadError, match="gamma, step_size missing"):
+        rg.optim.StepLR(opt, 1).load_state_dict({"base_lrs": [1.0], "last_epoch": 0})
