@@ -23,6 +23,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``transforms``   derivatives of Python functions
 - ``optim``        optimisers
 - ``random``       draws of random numbers as nodes
+- ``nn``           layers, losses and models
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
@@ -180,6 +181,7 @@ if typing.TYPE_CHECKING:
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
+    from reactgrad import nn as nn
     from reactgrad import optim as optim
     from reactgrad import random as random
     from reactgrad import testing as testing
@@ -317,6 +319,7 @@ _LATER = {
     "lift": "functions._lift",
     "linalg": "linalg",
     "optim": "optim",
+    "nn": "nn",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "random": "random",

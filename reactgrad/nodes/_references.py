@@ -29,3 +29,8 @@ def _references_of_a_call() -> int:
 
 # The count that a function takes of an argument to which only a variable of its caller refers.
 OF_A_CALL = _references_of_a_call()
+
+
+def holders(thing: object) -> int:
+    """Return the number of references to `thing` besides one variable of the caller."""
+    return sys.getrefcount(thing) - OF_A_CALL

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reactgrad.change._leaf import touch
 from reactgrad.core._definition import are_defined, definitions
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._reached import reached
-from reactgrad.nodes._references import references
+from reactgrad.nodes._references import holders, references
 from reactgrad.subgraphs._feeds import _fed, _give
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Instance:
         "_added",
         "_anchors",
         "_built",
+        "_drawing",
         "_inner",
         "feeds",
         "nodes",
@@ -68,6 +70,7 @@ class Instance:
         )
         self._inner = [slot for slot in nodes if slot not in self.feeds]
         self._built = definitions(graph, self._inner)
+        self._drawing: list[int] | None = None
         self._added = host.added(self.nodes)
         # Anchors keep the ends without handles; their gradients stay in the host's table.
         self._anchors = [host.anchor(slot) for slot in {*self.feeds, *ends}]
@@ -86,14 +89,21 @@ class Instance:
             and are_defined(graph, self._inner, self._built)
         )
 
-    def free(self, graph: Core) -> bool:
+    def free(self, graph: Core, *, whole: bool = False) -> bool:
         """Return whether no caller, node or observer outside can see its nodes, not even through
         gradients.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether instances that it feeds count as its own: a chain of calls of which nothing is seen
+            any more is fed again as it is, gradients included.
         """
         host, topology = graph._host, graph._scheduler.topology
-        programs = _programs(graph, self.nodes)
-        known = _alone(programs) | self._added.get("kept", {}).keys()
-        seen = set(self.nodes)
+        chain = self._chain(graph) if whole else [self]
+        seen = {slot for one in chain for slot in one.nodes}
+        programs = _programs(graph, seen)
+        known = _alone(host, programs).union(*[one._added.get("kept", {}).keys() for one in chain])
         stack = list(seen)
         children, owners = topology.children, host.owners
         while stack:
@@ -111,6 +121,19 @@ class Instance:
                     stack.append(child)
         return seen.isdisjoint(graph._observers.observed)
 
+    def _chain(self, graph: Core) -> list[Instance]:
+        """Return this instance, those that it feeds, those that these feed, and so on."""
+        children, users = graph._scheduler.topology.children, graph._host.branch_users
+        fed_by = graph._subgraphs.fed_by
+        chain: list[Instance] = [self]
+        for one in chain:  # grows
+            for slot in one.nodes:
+                for child in (*children[slot], *users.get(slot, ())):
+                    other = fed_by.get(child)
+                    if other is not None and other not in chain:
+                        chain.append(other)
+        return chain
+
     def differing(self, graph: Core, arguments: list[Any]) -> dict[int, Any]:
         """Return the arguments that the feeds do not have yet, by feed."""
         return {
@@ -118,6 +141,32 @@ class Instance:
             for feed, argument in zip(self.feeds, arguments, strict=True)
             if not _fed(graph, feed, argument)
         }
+
+    def follows(self, graph: Core, arguments: list[Any]) -> bool:
+        """Return whether the feeds follow all nodes among the arguments."""
+        return all(
+            _fed(graph, feed, argument)
+            for feed, argument in zip(self.feeds, arguments, strict=True)
+            if isinstance(argument, Handle)
+        )
+
+    def begins(self, graph: Core, arguments: list[Any]) -> bool:
+        """Return whether the first feed has the value of the first argument."""
+        return bool(self.feeds) and _fed(graph, self.feeds[0], arguments[0])
+
+    def draws(self, graph: Core) -> list[int]:
+        """Return the nodes that draw random numbers."""
+        if self._drawing is None:
+            ops = graph._host.ops
+            self._drawing = [
+                slot for slot in self._inner if getattr(ops[slot], "key", None) is not None
+            ]
+        return self._drawing
+
+    def redraw(self, graph: Core) -> None:
+        """Let each node that draws draw other numbers."""
+        for slot in self.draws(graph):
+            touch(handle(graph, slot))
 
     def feed(self, graph: Core, arguments: dict[int, Any]) -> None:
         """Make these feeds follow other arguments."""
@@ -183,20 +232,35 @@ def _programs(graph: Core, nodes: Iterable[int]) -> dict[int, dict[int, Handle]]
     return found
 
 
-def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
-    """Return the slots of those gradients that only the program that gave them out holds."""
+def _alone(host: Rows, programs: dict[int, dict[int, Handle]]) -> set[int]:
+    """Return the slots of those gradients that only the program that gave them out holds, and
+    switches.
+    """
     return {
         adjoints[slot]._slot
         for adjoints in programs.values()
         for slot in adjoints
-        if references(adjoints, slot) <= 0
+        if references(adjoints, slot) <= _by_switches(host, adjoints[slot])
     }
 
 
 def _held(host: Rows, slot: int, known: set[int]) -> bool:
-    """Return whether a handle of the node is held by anything but gradients that are `known`."""
+    """Return whether a handle of the node is held by anything but gradients that are `known`, and
+    switches, which hold the branches that they choose between.
+    """
     ref = host.handles[slot]
-    return ref is not None and slot not in known and ref() is not None
+    if ref is None or slot in known:
+        return False
+    var = ref()
+    if var is None:
+        return False
+    return not host.branch_users or holders(var) > _by_switches(host, var)
+
+
+def _by_switches(host: Rows, var: Handle) -> int:
+    """Return how many references to a node are those of switches that choose it."""
+    users = host.branch_users.get(var._slot, ())
+    return sum(one is var for user in users for one in host.ops[user].branches)
 
 
 def _forget(of: weakref.ref[Rows], slots: list[int]) -> None:

@@ -16,6 +16,7 @@ from reactgrad.nodes._reached import reached
 from reactgrad.scheduler import block
 from reactgrad.subgraphs._feeds import _give, _take, _unset
 from reactgrad.subgraphs._instance import Instance, _alone, _descendants, _held, _programs
+from reactgrad.subgraphs._sharing import Sharing
 
 # The number of instances of one function in one graph that are kept unused, the latest ones.
 SPARE = 16
@@ -28,13 +29,15 @@ ASKED = 4
 class Pool:
     """All instances of subgraphs in one graph."""
 
-    __slots__ = ("_building", "_of", "_sweep_at")
+    __slots__ = ("_building", "_of", "_sweep_at", "fed_by")
 
     def __init__(self) -> None:
         # The feeds and arguments of each instance that is being built, the innermost last.
         self._building: list[tuple[list[Handle], list[Any]]] = []
         self._of: weakref.WeakKeyDictionary[Any, Instances] = weakref.WeakKeyDictionary()
         self._sweep_at = SPARE
+        # Each instance that may be fed again, by the slots of its feeds.
+        self.fed_by: weakref.WeakValueDictionary[int, Instance] = weakref.WeakValueDictionary()
 
     def instance(
         self,
@@ -43,19 +46,21 @@ class Pool:
         key: Any,
         arguments: list[Any],
         build: Callable[[], Instance],
+        sharing: Sharing = Sharing.ALL,
     ) -> Instance:
         """Return an instance that is fed with these arguments; build one if none is free."""
         instances = self._of.setdefault(function, Instances())
-        instance = instances.find(graph, key, arguments)
+        instance = instances.find(graph, key, arguments, sharing)
         if instance is None and len(self) >= self._sweep_at:
             visible = self._sweep(graph)
             self._sweep_at = max(SPARE, 2 * visible)
-            instance = instances.find(graph, key, arguments)
+            instance = instances.find(graph, key, arguments, sharing)
         if instance is None:
             instance = build()
             # Not kept if a rule in it waits for a function to run: that rule will be built again.
             if not graph._programs.wait_for(instance.nodes):
                 instances.add(graph, key, instance)
+                self.fed_by.update(dict.fromkeys(instance.feeds, instance))
         return instance
 
     def __len__(self) -> int:
@@ -117,7 +122,7 @@ class Pool:
         host, topology, branches = graph._host, graph._scheduler.topology, graph._host.branches
         every = [one for instances in self._of.values() for one in instances]
         below = _descendants(graph, [slot for one in every for slot in one.nodes])
-        known = _alone(_programs(graph, below))
+        known = _alone(host, _programs(graph, below))
         kept = host.kept.keys() | graph._observers.observed.keys()
 
         def parents(slot: int) -> Iterable[int]:
@@ -158,21 +163,32 @@ class Instances:
         for key, instances in self._of.items():
             self._of[key] = deque(sorted(instances, key=first.__contains__))
 
-    def find(self, graph: Core, key: Any, arguments: list[Any]) -> Instance | None:
-        """Return an instance that is fed with these arguments, if there is one that is free or fed
-        already.
+    def find(
+        self, graph: Core, key: Any, arguments: list[Any], sharing: Sharing
+    ) -> Instance | None:
+        """Return an instance that is fed with these arguments, if there is one that is free or may be
+        shared.
         """
         instances = self._of.get(key)
         if not instances:
             return None
         self._of[key] = self._of.pop(key)
+        if sharing is Sharing.FIRST:
+            for instance in instances:
+                if instance.begins(graph, arguments) and instance.intact(graph):
+                    # A caller may hold its result, so a transaction notes these sets.
+                    instance.feed(graph, instance.differing(graph, arguments))
+                    return instance
+        anew = sharing is Sharing.DRAWN
+        self._prefer_fed(graph, instances, arguments)
         for asked in range(min(ASKED, len(instances))):
             instance = instances.pop()
             differing = instance.differing(graph, arguments) if asked == 0 else None
-            if differing == {} and instance.intact(graph):
+            draws = anew and instance.draws(graph)
+            if differing == {} and not draws and instance.intact(graph):
                 instances.append(instance)
                 return instance
-            if not instance.free(graph):
+            if not instance.free(graph, whole=instance.follows(graph, arguments)):
                 instances.appendleft(instance)  # checked again after all others
             elif instance.intact(graph):
                 instances.append(instance)
@@ -181,8 +197,22 @@ class Instances:
                 # Not noted by a transaction, as for a new instance: nothing saw its former feeds.
                 with graph._scheduler.notes.aside():
                     instance.feed(graph, differing)
+                    if draws:
+                        instance.redraw(graph)
                 return instance
         return None
+
+    def _prefer_fed(self, graph: Core, instances: deque[Instance], arguments: list[Any]) -> None:
+        """Move an instance that follows one of the arguments to the end, where it is found first."""
+        children, fed_by = graph._scheduler.topology.children, graph._subgraphs.fed_by
+        for argument in arguments:
+            if isinstance(argument, Handle):
+                for child in children[argument._slot]:
+                    one = fed_by.get(child)
+                    if one is not None and one in instances:
+                        instances.remove(one)
+                        instances.append(one)
+                        return
 
     def forget_free(self, graph: Core, among: Set[int]) -> bool:
         """Release the free instances that have one of these nodes.

@@ -30,6 +30,7 @@ from reactgrad.subgraphs._arguments import _feeds, _read, _structure, as_array, 
 from reactgrad.subgraphs._feeds import _feed
 from reactgrad.subgraphs._instance import Instance
 from reactgrad.subgraphs._pool import Pool
+from reactgrad.subgraphs._sharing import Sharing
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +48,8 @@ class Subgraph(Generic[P, R]):
     >>> double(3.0).value
     np.float64(6.0)
     """
+
+    _sharing = Sharing.ALL
 
     def __init__(self, function: Callable[P, R]) -> None:
         self._function: Callable[..., R] = function
@@ -92,6 +95,7 @@ class Subgraph(Generic[P, R]):
                 key,
                 arguments,
                 lambda: self._build(graph, given, named, specs, arguments),
+                self._sharing,
             ).returned(graph)
 
     def _written(self, args: Any, kwargs: Any) -> tuple[Any, Any]:

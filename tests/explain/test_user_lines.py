@@ -612,6 +612,17 @@ def test_models_nodes_of_a_file_and_an_input_that_there_is_not() -> None:
     assert own_line(caught.value) == place(2)
 
 
+def test_nn_nodes_of_a_layer_and_what_is_no_module(g: rg.Graph) -> None:
+    with g:
+        layer = rg.nn.Linear(2, 1, rng=0)
+    y = layer([1.0, 2.0])
+    assert (line_of(layer.weight), line_of(y)) == (place(2), place(1))
+    with pytest.raises(rg.DTypeError) as caught:
+        rg.nn.Sequential(1.0)
+    assert part_of(caught.value) == "nn"
+    assert own_line(caught.value) == place(2)
+
+
 def test_there_is_a_test_for_each_part() -> None:
     tests = [name for name in globals() if name.startswith("test_")]
     missing = [part for part in PARTS if not any(f"test_{part}_" in name for name in tests)]

@@ -233,3 +233,56 @@ def test_a_graph_goes_also_where_results_were_differentiated(ask: Callable[..., 
     graphs = [use() for _ in range(3)]
     gc.collect()
     assert [graph() for graph in graphs] == [None] * 3
+
+
+def test_a_subgraph_with_a_switch_is_used_again_although_the_switch_holds_its_branches(
+    g: rg.Graph,
+) -> None:
+    w, built = g.param(2.0), []
+
+    @rg.subgraph
+    def f(x: Any) -> Any:
+        built.append(None)
+        return rg.switch(g.mode, w * x, x)
+
+    for k in range(1, 6):
+        f(np.float64(k)).backward()
+        size = len(g)
+    assert len(built) == 1
+    kept = f(np.float64(9.0))
+    other = f(np.float64(8.0))
+    assert len(built) == 2
+    assert (kept.value, other.value) == (18.0, 16.0)
+    branch = kept.parents[-1]
+    del kept, other
+    f(np.float64(7.0))
+    assert branch.value == 18.0  # held by the test, so it was not fed again
+    assert len(g) >= size
+
+
+def test_a_chain_of_calls_of_which_nothing_is_seen_is_fed_as_it_is_with_its_gradient(
+    g: rg.Graph,
+) -> None:
+    w, built = g.param(np.ones((2, 2))), []
+
+    @rg.subgraph
+    def model(x: Any) -> Any:
+        return rg.tanh(x @ w)
+
+    @rg.subgraph
+    def cost(y: Any, target: Any) -> Any:
+        return ((y - target) ** 2).mean()
+
+    for k in range(1, 8):
+        rows = np.full((3, 2), float(k))
+        loss = cost(model(rows), rows)
+        w.zero_grad()
+        loss.backward()
+        by_hand = np.tanh(rows @ np.ones((2, 2)))
+        slope = (2.0 / 6.0) * (by_hand - rows) * (1.0 - by_hand**2)
+        assert np.allclose(w.grad, rows.T @ slope)
+        built.append((len(g), g.input(0.0).name))
+    sizes, last = zip(*built, strict=True)
+    assert len(set(sizes[2:])) == 1
+    made = [int(name.rpartition("_")[2]) for name in last]
+    assert set(np.diff(made[2:])) == {1}  # nothing was built but the input of the test itself

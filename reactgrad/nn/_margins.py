@@ -1,0 +1,112 @@
+"""Criteria with margins, and for several labels of one sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad import ops
+from reactgrad._errors import DTypeError
+from reactgrad.nn._loss import Loss, factors
+from reactgrad.ops import neural, ordering, reductions, special
+
+
+class HingeEmbeddingLoss(Loss):
+    """See ``rg.hinge_embedding_loss``."""
+
+    _settings = ("margin", "reduction")
+
+    def __init__(self, margin: float = 1.0, *, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.margin = margin
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Return the cost."""
+        return neural.hinge_embedding_loss(
+            input, target, margin=self.margin, reduction=self.reduction
+        )
+
+
+class SoftMarginLoss(Loss):
+    """See ``rg.soft_margin_loss``."""
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Return the cost."""
+        return neural.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(Loss):
+    """The mean over classes of ``rg.binary_cross_entropy_with_logits``: a sample may have several.
+
+    Parameters
+    ----------
+    weight : Var or array_like, optional
+        A factor for each class.
+    """
+
+    def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.weight = factors(weight)
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Return the cost."""
+        costs = -(
+            target * special.log_sigmoid(input) + (1.0 - target) * special.log_sigmoid(-input)
+        )
+        if self.weight is not None:
+            costs = costs * self.weight
+        return self._reduced(ops.mean(costs, -1))
+
+
+class MultiMarginLoss(Loss):
+    """The mean over other classes of ``max(0, margin - x[label] + x) ** p``.
+
+    Parameters
+    ----------
+    p : int
+        1 or 2.
+    margin : float
+    weight : Var or array_like, optional
+        A factor for each class, by the label.
+    """
+
+    _settings = ("p", "margin", "reduction")
+
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: Any = None, *, reduction: str = "mean"
+    ) -> None:
+        super().__init__(reduction=reduction)
+        if p not in (1, 2):
+            raise DTypeError(f"MultiMarginLoss(p={p!r}): the power is 1 or 2.")
+        self.p, self.margin, self.weight = p, margin, factors(weight)
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Return the cost."""
+        labels = ops.expand_dims(target, -1)
+        right = ordering.take_along_axis(input, labels, -1)
+        costs = ops.relu(self.margin - right + input) ** self.p
+        if self.weight is not None:
+            costs = costs * ops.expand_dims(ordering.take(self.weight, target), -1)
+        # The label itself costs margin ** p, which does not count.
+        other = ops.not_equal(labels, np.arange(input.shape[-1]))
+        return self._reduced(ops.mean(ops.where(other, costs, 0.0), -1))
+
+
+class MultiLabelMarginLoss(Loss):
+    """The sum over labels and other classes of ``max(0, 1 - (x[label] - x[other]))``, by their number.
+
+    A row of the target has the labels of a sample first, then -1.
+    """
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Return the cost."""
+        counts = reductions.cumprod(ops.astype(ops.greater_equal(target, 0), input.dtype), -1)
+        labels = ops.maximum(target, 0)
+        zeros = input.detach() * 0.0
+        is_label = ordering.scatter_add(zeros, -1, labels, counts)
+        right = ordering.take_along_axis(input, labels, -1)
+        pairs = ops.relu(1.0 - (ops.expand_dims(right, -1) - ops.expand_dims(input, -2)))
+        other = ops.expand_dims(ops.where(ops.greater(is_label, 0.0), 0.0, 1.0), -2)
+        costs = ops.sum(pairs * ops.expand_dims(counts, -1) * other, (-1, -2))
+        return self._reduced(costs / input.shape[-1])

@@ -1,0 +1,167 @@
+"""Borders around the axes of space."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.nn._module import Module
+from reactgrad.ops.arrangement import pad
+
+
+class _Pad(Module):
+    """A border; see ``ZeroPad2d``."""
+
+    _settings: tuple[str, ...] = ("padding",)
+    _axes: ClassVar[int]
+    _beyond: ClassVar[str] = "constant"
+
+    def __init__(self, padding: Any) -> None:
+        name, count = type(self).__name__, 2 * self._axes
+        found = tuple(padding) if isinstance(padding, list | tuple) else (padding,) * count
+        if len(found) != count or not all(isinstance(one, int) and one >= 0 for one in found):
+            raise DTypeError(
+                f"{name}({padding!r:.40}): a border is an integer of at least 0, or {count} of them: before and behind "
+                "the last axis, then the axis before it."
+            )
+        self.padding = found
+
+    def _options(self) -> dict[str, Any]:
+        return {}
+
+    def forward(self, input: Any) -> Any:
+        """Return the input with its border."""
+        more = input.ndim - self._axes
+        if more < 1:
+            raise ShapeError(
+                f"{type(self).__name__} of shape {input.shape}: it pads the last {self._axes} axes, and there is one "
+                "of channels before them."
+            )
+        pairs = [self.padding[i : i + 2] for i in range(0, len(self.padding), 2)]
+        return pad(input, [(0, 0)] * more + pairs[::-1], self._beyond, **self._options())
+
+
+class _ConstantPad(_Pad):
+    """A border of one number."""
+
+    _settings = ("padding", "value")
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def _options(self) -> dict[str, Any]:
+        return {"constant_values": self.value}
+
+
+class ZeroPad1d(_Pad):
+    """Zeros beyond the edge of 1 axis; see ``ZeroPad2d``."""
+
+    _axes = 1
+
+
+class ZeroPad2d(_Pad):
+    """Zeros around images.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        One for all sides; or left, right, top and bottom, as in PyTorch.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.ZeroPad2d((1, 0, 0, 0))([[[1.0, 2.0]]])
+    >>> y.value
+    array([[[0., 1., 2.]]])
+    """
+
+    _axes = 2
+
+
+class ZeroPad3d(_Pad):
+    """Zeros beyond the edge of 3 axes; see ``ZeroPad2d``."""
+
+    _axes = 3
+
+
+class ConstantPad1d(_ConstantPad):
+    """One number beyond the edge of 1 axis; see ``ZeroPad2d``."""
+
+    _axes = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """One number beyond the edge of 2 axes; see ``ZeroPad2d``."""
+
+    _axes = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """One number beyond the edge of 3 axes; see ``ZeroPad2d``."""
+
+    _axes = 3
+
+
+class ReflectionPad1d(_Pad):
+    """The reflection of the input at its edge beyond the edge of 1 axis; see ``ZeroPad2d``."""
+
+    _axes = 1
+    _beyond = "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """The reflection of the input at its edge beyond the edge of 2 axes; see ``ZeroPad2d``."""
+
+    _axes = 2
+    _beyond = "reflect"
+
+
+class ReflectionPad3d(_Pad):
+    """The reflection of the input at its edge beyond the edge of 3 axes; see ``ZeroPad2d``."""
+
+    _axes = 3
+    _beyond = "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """The number at the edge beyond the edge of 1 axis; see ``ZeroPad2d``."""
+
+    _axes = 1
+    _beyond = "edge"
+
+
+class ReplicationPad2d(_Pad):
+    """The number at the edge beyond the edge of 2 axes; see ``ZeroPad2d``."""
+
+    _axes = 2
+    _beyond = "edge"
+
+
+class ReplicationPad3d(_Pad):
+    """The number at the edge beyond the edge of 3 axes; see ``ZeroPad2d``."""
+
+    _axes = 3
+    _beyond = "edge"
+
+
+class CircularPad1d(_Pad):
+    """The input again beyond the edge of 1 axis; see ``ZeroPad2d``."""
+
+    _axes = 1
+    _beyond = "wrap"
+
+
+class CircularPad2d(_Pad):
+    """The input again beyond the edge of 2 axes; see ``ZeroPad2d``."""
+
+    _axes = 2
+    _beyond = "wrap"
+
+
+class CircularPad3d(_Pad):
+    """The input again beyond the edge of 3 axes; see ``ZeroPad2d``."""
+
+    _axes = 3
+    _beyond = "wrap"

@@ -1,0 +1,228 @@
+"""Pooling: the largest element or the mean of windows, or of equal parts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from reactgrad.nn._module import Module
+from reactgrad.ops import neural
+
+
+class _Pool(Module):
+    """Windows along axes of space."""
+
+    _settings: tuple[str, ...] = ("kernel_size", "stride", "padding")
+    _call: ClassVar[Any]
+
+
+class _MaxPool(_Pool):
+    """The largest element of each window; see ``MaxPool2d``."""
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        """Return the largest elements, and their places if they were asked for."""
+        return self._call(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
+
+
+class _AvgPool(_Pool):
+    """The mean of each window; see ``AvgPool2d``."""
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Any) -> Any:
+        """Return the means."""
+        more = () if self.divisor_override is None else (self.divisor_override,)
+        return self._call(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            *more,
+        )
+
+
+class _LPPool(_Pool):
+    """The p-norm of each window; see ``rg.lp_pool2d``."""
+
+    _settings = ("norm_type", "kernel_size", "stride")
+
+    def __init__(
+        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type, self.kernel_size, self.stride = norm_type, kernel_size, stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        """Return the norms."""
+        return self._call(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class _Adaptive(Module):
+    """Equal parts of each axis of space."""
+
+    _settings = ("output_size",)
+    _call: ClassVar[Any]
+
+    def __init__(self, output_size: Any) -> None:
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Any:
+        """Return one number for each part."""
+        return self._call(input, self.output_size)
+
+
+class _AdaptiveMax(_Adaptive):
+    """The largest element of each part."""
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Any) -> Any:
+        """Return the largest elements, and their places if they were asked for."""
+        return self._call(input, self.output_size, self.return_indices)
+
+
+class MaxPool1d(_MaxPool):
+    """See ``rg.max_pool1d``."""
+
+    _call = staticmethod(neural.max_pool1d)
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of each window of images; see ``rg.max_pool2d``.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, dilation : int or tuple of int
+        By default the stride is the window's length.
+    return_indices, ceil_mode : bool
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.MaxPool2d(2)([[[1.0, 3.0], [2.0, 0.0]]])
+    >>> y.value
+    array([[[3.]]])
+    """
+
+    _call = staticmethod(neural.max_pool2d)
+
+
+class MaxPool3d(_MaxPool):
+    """See ``rg.max_pool3d``."""
+
+    _call = staticmethod(neural.max_pool3d)
+
+
+class AvgPool1d(_AvgPool):
+    """See ``rg.avg_pool1d``."""
+
+    _call = staticmethod(neural.avg_pool1d)
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of images; see ``rg.avg_pool2d``.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding : int or tuple of int
+    ceil_mode, count_include_pad : bool
+    divisor_override : int, optional
+        What sums are divided by, in place of the number of elements.
+    """
+
+    _call = staticmethod(neural.avg_pool2d)
+
+
+class AvgPool3d(_AvgPool):
+    """See ``rg.avg_pool3d``."""
+
+    _call = staticmethod(neural.avg_pool3d)
+
+
+class LPPool1d(_LPPool):
+    """See ``rg.lp_pool1d``."""
+
+    _call = staticmethod(neural.lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """See ``rg.lp_pool2d``."""
+
+    _call = staticmethod(neural.lp_pool2d)
+
+
+class LPPool3d(_LPPool):
+    """See ``rg.lp_pool3d``."""
+
+    _call = staticmethod(neural.lp_pool3d)
+
+
+class AdaptiveAvgPool1d(_Adaptive):
+    """See ``rg.adaptive_avg_pool1d``."""
+
+    _call = staticmethod(neural.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_Adaptive):
+    """See ``rg.adaptive_avg_pool2d``."""
+
+    _call = staticmethod(neural.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_Adaptive):
+    """See ``rg.adaptive_avg_pool3d``."""
+
+    _call = staticmethod(neural.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """See ``rg.adaptive_max_pool1d``."""
+
+    _call = staticmethod(neural.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    """See ``rg.adaptive_max_pool2d``."""
+
+    _call = staticmethod(neural.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    """See ``rg.adaptive_max_pool3d``."""
+
+    _call = staticmethod(neural.adaptive_max_pool3d)

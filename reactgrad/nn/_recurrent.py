@@ -1,0 +1,293 @@
+"""Recurrent layers: plain ones, long short-term memory, gated units."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from reactgrad import ops
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.nn._module import Module
+from reactgrad.nn._values import Values
+from reactgrad.ops import neural
+from reactgrad.random._dropout import dropout as drop
+
+
+class _Recurrent(Module):
+    """Layers of steps, one upon the other; see ``LSTM``."""
+
+    _settings = ("input_size", "hidden_size", "num_layers")
+    _gates: ClassVar[int]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        rng: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if num_layers < 1 or hidden_size < 1:
+            raise DTypeError(
+                f"{type(self).__name__}({input_size}, {hidden_size}, {num_layers}): sizes are at least 1."
+            )
+        if not 0.0 <= dropout <= 1.0:
+            raise DTypeError(
+                f"{type(self).__name__}(dropout={dropout!r:.40}): it is a probability, from 0 to 1."
+            )
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first = bias, batch_first
+        self.dropout, self.bidirectional = dropout, bidirectional
+        make, bound = Values(rng, dtype), hidden_size**-0.5
+        rows = self._gates * hidden_size
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            for end in self._ends:
+                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                for kind, shape in shapes.items():
+                    setattr(self, f"{kind}_l{layer}{end}", make.uniform(shape, bound))
+
+    @property
+    def _ends(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    def extra_repr(self) -> str:
+        """Return the settings that are not the usual ones."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        usual = {"bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
+        for name, one in usual.items():
+            if getattr(self, name) != one:
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+    def _layer(self, x: Any, state: Any, weights: tuple[Any, ...], **options: Any) -> Any:
+        """Return states at all steps, and a tuple of what is left at the end."""
+        raise NotImplementedError
+
+    def _run(self, input: Any, states: tuple[Any, ...] | None) -> tuple[Any, tuple[Any, ...]]:
+        """Return states of the last layer, and the last states of all layers, stacked."""
+        for one in states or ():
+            if one.ndim != input.ndim or one.shape[0] not in (None, self._count):
+                raise ShapeError(
+                    f"{type(self).__name__}: a first state has shape {one.shape}; it is "
+                    f"({self._count}, {'batch, ' if input.ndim == 3 else ''}{self.hidden_size}), a row for each layer "
+                    "and direction."
+                )
+        mode = self._mode(input._graph) if self.dropout and self.num_layers > 1 else None
+        last: list[tuple[Any, ...]] = []
+        for layer in range(self.num_layers):
+            sides = []
+            for end in self._ends:
+                weights = tuple(
+                    getattr(self, f"{kind}_l{layer}{end}", None)
+                    for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+                )
+                state = None if states is None else tuple(one[len(last)] for one in states)
+                found, left = self._layer(
+                    input, state, weights, batch_first=self.batch_first, reverse=bool(end)
+                )
+                sides.append(found)
+                last.append(left)
+            input = sides[0] if len(sides) == 1 else ops.concatenate(sides, -1)
+            if mode is not None and layer + 1 < self.num_layers:
+                input = drop(input, self.dropout, mode)
+        return input, tuple(ops.stack(list(kind)) for kind in zip(*last, strict=True))
+
+    @property
+    def _count(self) -> int:
+        return self.num_layers * len(self._ends)
+
+
+class RNN(_Recurrent):
+    """Layers of ``tanh(W_ih x + b_ih + W_hh h + b_hh)``; see ``LSTM`` and ``rg.rnn``.
+
+    Parameters
+    ----------
+    nonlinearity : {"tanh", "relu"}
+    """
+
+    _gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        **options: Any,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise DTypeError(f"RNN(nonlinearity={nonlinearity!r:.40}): it is 'tanh' or 'relu'.")
+        self.nonlinearity = nonlinearity
+        super().__init__(input_size, hidden_size, num_layers, **options)
+
+    def _layer(self, x: Any, state: Any, weights: tuple[Any, ...], **options: Any) -> Any:
+        first = None if state is None else state[0]
+        found, last = neural.rnn(x, first, *weights, nonlinearity=self.nonlinearity, **options)
+        return found, (last,)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Return the states of the last layer at all steps, and the last states of all layers."""
+        output, (last,) = self._run(input, None if hx is None else (hx,))
+        return output, last
+
+
+class GRU(_Recurrent):
+    """Layers of gated recurrent units; see ``LSTM`` and ``rg.gru``."""
+
+    _gates = 3
+
+    def _layer(self, x: Any, state: Any, weights: tuple[Any, ...], **options: Any) -> Any:
+        found, last = neural.gru(x, None if state is None else state[0], *weights, **options)
+        return found, (last,)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Return the states of the last layer at all steps, and the last states of all layers."""
+        output, (last,) = self._run(input, None if hx is None else (hx,))
+        return output, last
+
+
+class LSTM(_Recurrent):
+    """Layers of long short-term memory; see ``rg.lstm``.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        The numbers of features and of units.
+    num_layers : int
+        Each layer takes the states of the one before.
+    bias : bool
+    batch_first : bool
+        Whether input and output are (batch, steps, features), not (steps, batch, features). A sequence
+        alone is (steps, features).
+    dropout : float
+        Between layers, in train mode.
+    bidirectional : bool
+        Whether each layer also goes from the last step to the first; both are joined.
+    rng, dtype
+        See ``rg.nn``.
+
+    Attributes
+    ----------
+    weight_ih_l0, weight_hh_l0 : Var, shapes (4 * hidden_size, input_size), (4 * hidden_size, hidden_size)
+        And so for each layer, with ``_reverse`` behind for the way back. Even up to ``1 / sqrt(hidden_size)``.
+    bias_ih_l0, bias_hh_l0 : Var, shape (4 * hidden_size,)
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> with rg.Graph():
+    ...     layer = rg.nn.LSTM(3, 4, num_layers=2)
+    >>> output, (h, c) = layer(np.zeros((5, 2, 3)))
+    >>> output.shape, h.shape, c.shape
+    ((5, 2, 4), (2, 2, 4), (2, 2, 4))
+    """
+
+    _gates = 4
+
+    def _layer(self, x: Any, state: Any, weights: tuple[Any, ...], **options: Any) -> Any:
+        return neural.lstm(x, state, *weights, **options)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, Any]]:
+        """Return the states of the last layer at all steps; the last states and cells of all layers."""
+        output, last = self._run(input, None if hx is None else tuple(hx))
+        return output, (last[0], last[1])
+
+
+# --- one step ------------------------------------------------------------------------------------
+
+
+class _Cell(Module):
+    """One step; see ``LSTMCell``."""
+
+    _settings = ("input_size", "hidden_size")
+    _gates: ClassVar[int]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        rng: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.input_size, self.hidden_size = input_size, hidden_size
+        make, bound, rows = Values(rng, dtype), hidden_size**-0.5, self._gates * hidden_size
+        self.weight_ih = make.uniform((rows, input_size), bound)
+        self.weight_hh = make.uniform((rows, hidden_size), bound)
+        self.bias_ih = make.uniform((rows,), bound) if bias else None
+        self.bias_hh = make.uniform((rows,), bound) if bias else None
+
+    def _operands(self, input: Any, hx: Any) -> tuple[Any, ...]:
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return (ops.expand_dims(input, 0), hx, *weights)
+
+
+class RNNCell(_Cell):
+    """One step of ``RNN``."""
+
+    _gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        *,
+        rng: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, rng=rng, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """Return the next state."""
+        return neural.rnn(*self._operands(input, hx), nonlinearity=self.nonlinearity)[1]
+
+
+class GRUCell(_Cell):
+    """One step of ``GRU``."""
+
+    _gates = 3
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """Return the next state."""
+        return neural.gru(*self._operands(input, hx))[1]
+
+
+class LSTMCell(_Cell):
+    """One step of ``LSTM``.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+    bias : bool
+    rng, dtype
+        See ``rg.nn``.
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> with rg.Graph():
+    ...     cell = rg.nn.LSTMCell(3, 4)
+    >>> h, c = cell(np.zeros((2, 3)))
+    >>> h, c = cell(np.zeros((2, 3)), (h, c))
+    >>> h.shape, c.shape
+    ((2, 4), (2, 4))
+    """
+
+    _gates = 4
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Return the next state and cell."""
+        return neural.lstm(*self._operands(input, hx))[1]

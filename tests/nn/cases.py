@@ -1,0 +1,155 @@
+"""Layers and criteria with arguments, and shapes or kinds of operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
+    ("Linear", (4, 3), {}, (5, 4)),
+    ("Linear", (4, 3), {"bias": False}, (2, 5, 4)),
+    ("Conv1d", (4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}, (2, 4, 9)),
+    ("Conv1d", (4, 6, 3), {"padding": "same", "dilation": 2}, (2, 4, 9)),
+    ("Conv2d", (3, 4, (3, 2)), {"stride": (2, 1), "padding": (1, 0)}, (2, 3, 7, 6)),
+    ("Conv2d", (3, 4, 3), {"padding": 1, "padding_mode": "circular"}, (2, 3, 7, 6)),
+    ("Conv2d", (3, 4, 3), {"padding": 2, "padding_mode": "reflect", "bias": False}, (2, 3, 7, 6)),
+    ("Conv2d", (3, 4, 4), {"padding": "same", "padding_mode": "replicate"}, (2, 3, 7, 6)),
+    ("Conv3d", (2, 3, 2), {"dilation": 2}, (2, 2, 5, 5, 4)),
+    ("ConvTranspose1d", (4, 6, 3), {"stride": 2, "output_padding": 1, "groups": 2}, (2, 4, 5)),
+    ("ConvTranspose2d", (3, 4, 3), {"stride": 2, "padding": 1, "dilation": 2}, (2, 3, 4, 5)),
+    ("ConvTranspose3d", (2, 3, 2), {"stride": 2}, (1, 2, 3, 2, 3)),
+    ("MaxPool1d", (3,), {"stride": 2, "padding": 1}, (2, 3, 9)),
+    ("MaxPool2d", (3,), {"stride": 2, "ceil_mode": True}, (2, 3, 8, 8)),
+    ("MaxPool2d", ((2, 3),), {"dilation": (1, 2)}, (2, 3, 8, 8)),
+    ("MaxPool3d", (2,), {}, (2, 3, 4, 4, 4)),
+    ("AvgPool1d", (3,), {"padding": 1, "count_include_pad": False}, (2, 3, 9)),
+    ("AvgPool2d", (3,), {"stride": 2, "padding": 1, "ceil_mode": True}, (2, 3, 8, 8)),
+    ("AvgPool2d", (2,), {"divisor_override": 3}, (2, 3, 8, 8)),
+    ("AvgPool3d", (2,), {}, (2, 3, 4, 4, 4)),
+    ("LPPool1d", (2.0, 3), {"stride": 2}, (2, 3, 9)),
+    ("LPPool2d", (2.0, 2), {}, (2, 3, 8, 8)),
+    ("AdaptiveAvgPool1d", (4,), {}, (2, 3, 9)),
+    ("AdaptiveAvgPool2d", ((3, None),), {}, (2, 3, 8, 8)),
+    ("AdaptiveAvgPool3d", (2,), {}, (2, 3, 5, 4, 4)),
+    ("AdaptiveMaxPool1d", (4,), {}, (2, 3, 9)),
+    ("AdaptiveMaxPool2d", ((3, 2),), {}, (2, 3, 8, 8)),
+    ("AdaptiveMaxPool3d", (2,), {}, (2, 3, 5, 4, 4)),
+    ("LayerNorm", (6,), {}, (4, 5, 6)),
+    ("LayerNorm", ((5, 6),), {"eps": 1e-3}, (4, 5, 6)),
+    ("LayerNorm", (6,), {"bias": False}, (4, 6)),
+    ("LayerNorm", (6,), {"elementwise_affine": False}, (4, 6)),
+    ("RMSNorm", (6,), {}, (4, 5, 6)),
+    ("RMSNorm", ((5, 6),), {"eps": 1e-3}, (4, 5, 6)),
+    ("GroupNorm", (2, 6), {}, (4, 6, 5)),
+    ("GroupNorm", (3, 6), {"affine": False}, (4, 6, 2, 3)),
+    ("InstanceNorm1d", (3,), {}, (4, 3, 5)),
+    ("InstanceNorm2d", (3,), {"affine": True}, (4, 3, 5, 2)),
+    ("InstanceNorm2d", (3,), {}, (3, 5, 2)),
+    ("InstanceNorm3d", (3,), {"track_running_stats": True}, (4, 3, 5, 2, 2)),
+    ("BatchNorm1d", (3,), {}, (6, 3)),
+    ("BatchNorm1d", (3,), {"momentum": None}, (6, 3, 4)),
+    ("BatchNorm2d", (3,), {"affine": False}, (4, 3, 5, 2)),
+    ("BatchNorm2d", (3,), {"track_running_stats": False}, (4, 3, 5, 2)),
+    ("BatchNorm3d", (3,), {"momentum": 0.3}, (2, 3, 3, 2, 2)),
+    ("LocalResponseNorm", (3,), {"k": 2.0}, (2, 5, 4, 4)),
+    ("PixelShuffle", (2,), {}, (2, 8, 3, 3)),
+    ("PixelUnshuffle", (2,), {}, (2, 3, 4, 6)),
+    ("Upsample", (), {"scale_factor": 2}, (2, 3, 4, 5)),
+    ("Upsample", (), {"size": (7, 6), "mode": "bilinear", "align_corners": False}, (2, 3, 4, 5)),
+    ("UpsamplingBilinear2d", (), {"scale_factor": 2}, (2, 3, 4, 5)),
+    ("UpsamplingNearest2d", (), {"size": (8, 9)}, (2, 3, 4, 5)),
+    ("ZeroPad2d", ((1, 2, 3, 0),), {}, (2, 3, 4, 5)),
+    ("ConstantPad1d", (2, 3.5), {}, (2, 3, 4)),
+    ("ReflectionPad2d", ((1, 2, 0, 3),), {}, (2, 3, 4, 5)),
+    ("ReplicationPad3d", (1,), {}, (2, 3, 4, 5, 2)),
+    ("CircularPad2d", ((1, 2, 0, 1),), {}, (2, 3, 4, 5)),
+    ("Flatten", (), {}, (2, 3, 4)),
+    ("Flatten", (0, 1), {}, (2, 3, 4)),
+    ("Unflatten", (1, (2, -1)), {}, (3, 6, 2)),
+    ("Unfold", ((2, 3),), {"padding": 1}, (2, 3, 4, 5)),
+    ("Fold", ((4, 5), (2, 2)), {}, (2, 12, 12)),
+    ("GELU", (), {}, (4, 5)),
+    ("GELU", (), {"approximate": "tanh"}, (4, 5)),
+    *[
+        (name, (), {}, (4, 5))
+        for name in (
+            *("ReLU", "ReLU6", "Sigmoid", "Tanh", "SiLU", "Mish", "SELU", "ELU", "CELU"),
+            *("Hardswish", "Hardtanh", "Hardshrink", "Softshrink", "LogSigmoid"),
+            *("Softsign", "Tanhshrink", "LeakyReLU", "Softplus", "PReLU", "Identity"),
+        )
+    ],
+    ("Softplus", (2.0, 1.0), {}, (4, 5)),
+    ("Threshold", (0.2, -3.0), {}, (4, 5)),
+    ("PReLU", (3,), {}, (4, 3, 2)),
+    ("LogSoftmax", (1,), {}, (4, 3)),
+    ("Softmin", (0,), {}, (4, 3)),
+    ("Softmax", (-1,), {}, (4, 3, 2)),
+    ("Softmax2d", (), {}, (2, 3, 2, 2)),
+    ("GLU", (1,), {}, (2, 4, 3)),
+    ("GLU", (), {}, (2, 4)),
+]
+
+
+LOSSES: list[tuple[str, dict[str, Any], str]] = [
+    *[
+        (name, {"reduction": reduction}, "numbers")
+        for name in ("MSELoss", "L1Loss", "HuberLoss", "SmoothL1Loss")
+        for reduction in ("mean", "sum", "none")
+    ],
+    ("HuberLoss", {"delta": 0.3}, "numbers"),
+    ("SmoothL1Loss", {"beta": 0.5}, "numbers"),
+    ("BCELoss", {}, "probabilities"),
+    ("BCELoss", {"weight": [0.5, 1.0, 2.0, 0.1]}, "probabilities"),
+    ("BCEWithLogitsLoss", {}, "yes"),
+    ("BCEWithLogitsLoss", {"pos_weight": [0.5, 1.0, 2.0, 3.0], "reduction": "none"}, "yes"),
+    ("CrossEntropyLoss", {}, "classes"),
+    ("CrossEntropyLoss", {"weight": [0.5, 1.0, 2.0, 0.1]}, "classes"),
+    ("CrossEntropyLoss", {"ignore_index": 2, "label_smoothing": 0.1}, "classes"),
+    ("CrossEntropyLoss", {"reduction": "sum"}, "images"),
+    ("CrossEntropyLoss", {"weight": [0.5, 1.0, 2.0, 0.1], "label_smoothing": 0.2}, "images"),
+    ("CrossEntropyLoss", {"reduction": "none"}, "class"),
+    ("CrossEntropyLoss", {"label_smoothing": 0.1}, "shares"),
+    ("CrossEntropyLoss", {"weight": [0.5, 1.0, 2.0, 0.1]}, "shares"),
+    ("NLLLoss", {}, "classes"),
+    ("NLLLoss", {"weight": [0.5, 1.0, 2.0, 0.1], "ignore_index": 1}, "images"),
+    ("KLDivLoss", {"reduction": "batchmean"}, "shares"),
+    ("KLDivLoss", {"log_target": True, "reduction": "sum"}, "shares"),
+    ("PoissonNLLLoss", {}, "positive"),
+    ("PoissonNLLLoss", {"full": True, "reduction": "none"}, "positive"),
+    ("GaussianNLLLoss", {"full": True}, "variances"),
+    ("CosineEmbeddingLoss", {"margin": 0.2}, "vectors"),
+    ("MarginRankingLoss", {"margin": 0.2}, "ranks"),
+    ("TripletMarginLoss", {"margin": 0.7}, "triplets"),
+    ("TripletMarginLoss", {"swap": True, "p": 1.0, "reduction": "none"}, "triplets"),
+    ("TripletMarginWithDistanceLoss", {"swap": True}, "triplets"),
+    ("HingeEmbeddingLoss", {"margin": 0.5}, "signs"),
+    ("SoftMarginLoss", {}, "signs"),
+    ("MultiLabelSoftMarginLoss", {"weight": [0.5, 1.0, 2.0, 0.1]}, "yes"),
+    ("MultiLabelMarginLoss", {"reduction": "none"}, "listed"),
+    ("MultiLabelMarginLoss", {}, "listed"),
+    ("MultiMarginLoss", {"p": 2, "weight": [0.5, 1.0, 2.0, 0.1]}, "classes"),
+    ("MultiMarginLoss", {"margin": 0.4, "reduction": "sum"}, "classes"),
+]
+
+
+def operands(kind: str) -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(6, 4))
+    signs = np.sign(rng.normal(size=(6, 4)))
+    return {
+        "numbers": lambda: [x, rng.normal(size=(6, 4))],
+        "probabilities": lambda: [rng.uniform(0.05, 0.95, (6, 4)), rng.uniform(size=(6, 4))],
+        "yes": lambda: [x, (rng.uniform(size=(6, 4)) > 0.5).astype(float)],
+        "classes": lambda: [x, rng.integers(0, 4, 6)],
+        "class": lambda: [x[0], np.array(2)],
+        "images": lambda: [rng.normal(size=(3, 4, 2, 5)), rng.integers(0, 4, (3, 2, 5))],
+        "shares": lambda: [x, rng.dirichlet(np.ones(4), 6)],
+        "positive": lambda: [x, rng.poisson(3.0, (6, 4)).astype(float)],
+        "variances": lambda: [x, rng.normal(size=(6, 4)), rng.uniform(0.5, 2.0, (6, 4))],
+        "vectors": lambda: [x, rng.normal(size=(6, 4)), signs[:, 0]],
+        "ranks": lambda: [x[:, 0], x[:, 1], signs[:, 0]],
+        "triplets": lambda: [x, rng.normal(size=(6, 4)), rng.normal(size=(6, 4))],
+        "signs": lambda: [x, signs],
+        "listed": lambda: [x[:2], np.array([[3, 0, -1, 1], [2, -1, -1, -1]])],
+    }[kind]()
