@@ -24,6 +24,8 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``optim``        optimisers
 - ``random``       draws of random numbers as nodes
 - ``nn``           layers, losses and models
+- ``data``         datasets, loaders and transforms
+- ``tracking``     what a loop reports: bars, and logs for TensorBoard
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
@@ -178,6 +180,7 @@ from reactgrad.scheduler import Threads as Threads
 from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
+    from reactgrad import data as data
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
@@ -228,7 +231,11 @@ if typing.TYPE_CHECKING:
     from reactgrad.graph._standard import uint16 as uint16
     from reactgrad.graph._standard import uint32 as uint32
     from reactgrad.graph._standard import uint64 as uint64
+    from reactgrad.io._checkpoint import load_checkpoint as load_checkpoint
+    from reactgrad.io._checkpoint import save_checkpoint as save_checkpoint
+    from reactgrad.io._checkpoint_folder import Checkpoints as Checkpoints
     from reactgrad.io._networkx import to_networkx as to_networkx
+    from reactgrad.io._weights import load_weights as load_weights
     from reactgrad.linalg._polyfit import polyfit as polyfit
     from reactgrad.ops.arrangement import *
     from reactgrad.ops.factories import *
@@ -245,6 +252,8 @@ if typing.TYPE_CHECKING:
     from reactgrad.random._dropout import dropout3d as dropout3d
     from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
     from reactgrad.subgraphs._subgraph import subgraph as subgraph
+    from reactgrad.tracking._progress import progress as progress
+    from reactgrad.tracking._summary_writer import SummaryWriter as SummaryWriter
     from reactgrad.transforms._transforms import grad as grad
     from reactgrad.transforms._transforms import hessian as hessian
     from reactgrad.transforms._transforms import hvp as hvp
@@ -297,6 +306,8 @@ _LATER = {
     **_PLACES,
     **dict.fromkeys(_STANDARD, "graph._standard"),
     "autocast": "flow._autocast",
+    "Checkpoints": "io._checkpoint_folder",
+    "data": "data",
     "detect_anomaly": "explain._anomaly",
     "alpha_dropout": "random._dropout",
     "dropout": "random._dropout",
@@ -320,15 +331,20 @@ _LATER = {
     "linalg": "linalg",
     "optim": "optim",
     "nn": "nn",
+    "load_checkpoint": "io._checkpoint",
+    "load_weights": "io._weights",
     "Profile": "explain._profile",
     "profile": "explain._profile",
+    "progress": "tracking._progress",
     "random": "random",
     "Recording": "explain._record",
+    "save_checkpoint": "io._checkpoint",
     "save_on_cpu": "flow._places",
     "save_on_disk": "flow._places",
     "Stats": "explain._stats",
     "Subgraph": "subgraphs._subgraph",
     "subgraph": "subgraphs._subgraph",
+    "SummaryWriter": "tracking._summary_writer",
     "switch": "functions._switch",
     "testing": "testing",
     "to_networkx": "io._networkx",

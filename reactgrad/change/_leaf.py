@@ -102,12 +102,12 @@ def mutate(var: Any, /) -> Iterator[Any]:
 def _redraw(key: Any) -> None:
     """Let the draw with this key draw other numbers: the next ones of its node."""
     graph, slot = key._graph, key._slot
-    words = _words(graph, slot)
+    words = words_of(graph, slot)
     words[3] += np.uint64(1)
     set_many(graph, [(slot, words)])
 
 
-def _words(graph: Core, slot: int) -> Any:
+def words_of(graph: Core, slot: int) -> Any:
     """Return a copy of a key, which lies on the device of its draws."""
     found = graph._host.specs[slot]
     assert found is not None  # a key is an array
@@ -156,7 +156,7 @@ def reseed(graph: Core, /, seed: int) -> None:
         graph._scheduler.notes.note(OF_SEED, graph.seed)
         set_many(
             graph,
-            [(slot, np.array([*words, _words(graph, slot)[2], 0], np.uint64)) for slot in keys],
+            [(slot, np.array([*words, words_of(graph, slot)[2], 0], np.uint64)) for slot in keys],
         )
         graph.seed = int(seed)
 

@@ -7,14 +7,11 @@ manifest.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +44,7 @@ from reactgrad.io._json import (
 )
 from reactgrad.io._restore import restore
 from reactgrad.io._state import LEAVES, Absent, Choice, Computation, Definition, State, column
+from reactgrad.io._strict_json import strict_json
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import output
 from reactgrad.ops._families import op_named
@@ -104,7 +102,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
             else:
                 content = stored.encode()
             # Before the arrays, which may be large.
-            manifest = record(_strict_json(content), "the manifest")
+            manifest = record(strict_json(content), "the manifest")
             for name in names:
                 tensors[name] = file.get_tensor(name)
     except package.SafetensorError as error:
@@ -127,7 +125,7 @@ def _read_header(path: str | os.PathLike[str]) -> None:
         if size < 8 or length > min(size - 8, MOST_HEADER):
             raise LoadError("it is truncated, or no safetensors file")
         header = file.read(length)
-    for name, entry in record(_strict_json(header), "the header").items():
+    for name, entry in record(strict_json(header), "the header").items():
         if name != "__metadata__":
             dtype = record(entry, "an entry of the header").get("dtype")
             shape = entry.get("shape")
@@ -137,50 +135,6 @@ def _read_header(path: str | os.PathLike[str]) -> None:
                 )
             if not isinstance(dtype, str) or dtype not in TENSOR_DTYPES:
                 raise LoadError(f"tensor {name!r:.60} has the dtype {dtype!r:.60}")
-
-
-SAFE_LIMIT: Final = 5000  # of frames, which a stack of the usual size has room for
-
-
-def _nesting(content: bytes) -> int:
-    """Return how deeply brackets are nested at most, those in texts included."""
-    codes = np.frombuffer(content, np.uint8)
-    opened = np.isin(codes, np.frombuffer(b"[{", np.uint8)).astype(np.int64)
-    closed = np.isin(codes, np.frombuffer(b"]}", np.uint8))
-    return int(np.cumsum(opened - closed).max(initial=0))
-
-
-def _strict_json(content: bytes) -> Any:
-    """Return the content of JSON.
-
-    Raise for constants that JSON lacks and for names that occur twice.
-    """
-    # Where a program has raised the limit, the parser would end the process, not raise RecursionError.
-    try:
-        if sys.getrecursionlimit() > SAFE_LIMIT and _nesting(content) > SAFE_LIMIT:
-            raise RecursionError("it is nested too deeply")
-        return json.loads(
-            content.decode(), object_pairs_hook=_once_each, parse_constant=_no_constant
-        )
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, LoadError):
-            raise
-        raise LoadError(f"it is damaged: what should be JSON is none ({error})") from error
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict; raise if a name occurs twice."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twice = next(
-            name for name, times in Counter(name for name, _ in pairs).items() if times > 1
-        )
-        raise LoadError(f"the name {twice!r:.60} stands twice where names are unique")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise LoadError(f"it is damaged: {name} is no JSON")
 
 
 def _key(form: Any) -> Key:
