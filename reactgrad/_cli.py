@@ -41,6 +41,15 @@ _THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
 )
 _GIB = 2**30
+# Stories of training by name: what their length is counted in, a line of help, and what the story does.
+_TRAINING = {
+    "learn": (
+        "epochs",
+        "classify digits, and ask what one label, weight or layer changes",
+        "Train a small network on handwritten digits. Change one training label, weight or layer: loss, "
+         "gradients, predictions and influences follow. Try other learning rates in forks.",
+    ),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -153,8 +162,9 @@ def _parser() -> argparse.ArgumentParser:
         help="how many populations, of the seeds 0, 1, ... (default: 3)",
     )
     learning.set_defaults(run=_learning)
+    training = [_training_parser(stories, name) for name in _TRAINING]
     # SUPPRESS: without a `--json` of its own a story keeps the one of `demo --json neat`.
-    for story in (evolution, learning):
+    for story in (evolution, learning, *training):
         story.add_argument(
             "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
         )
@@ -167,6 +177,31 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.set_defaults(run=_doctor)
     return parser
+
+
+def _training_parser(stories: Any, name: str) -> argparse.ArgumentParser:
+    """Add a story of training, and return its parser."""
+    unit, line, description = _TRAINING[name]
+    story = stories.add_parser(
+        name, allow_abbrev=False, help=f"{line} (needs the extra demo)", description=description
+    )
+    story.add_argument(
+        f"--{unit}",
+        type=_count,
+        dest="length",
+        metavar="N",
+        help=f"how many {unit} (default: as many as it takes)",
+    )
+    story.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="seeds all that is random (default: 0)"
+    )
+    story.add_argument(
+        "--picture",
+        metavar="FILE",
+        help=f"where the picture goes: .png, .svg or .pdf (default: reactgrad-{name}.png)",
+    )
+    story.set_defaults(run=_training)
+    return story
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -226,6 +261,30 @@ def _learning(arguments: argparse.Namespace) -> int:
     return FINE
 
 
+def _training(arguments: argparse.Namespace) -> int:
+    from . import MissingExtraError, demo
+
+    name = arguments.story
+    picture = arguments.picture or f"reactgrad-{name}.png"
+    try:
+        demo.check_picture(picture)
+        story = demo.TRAINING[name]
+        length = arguments.length or story.length
+        with demo.Progress(length + story.more) as progress:
+            told = story.tell(length, arguments.seed, progress.step)
+    except MissingExtraError as error:
+        print(f"reactgrad demo {name}: error: {error}", file=sys.stderr)
+        return USAGE
+    _print(told.as_json() if arguments.json else told.as_text())
+    told.draw(picture)
+    # The document on stdout stays one document.
+    print(f"picture: {picture}", file=sys.stderr if arguments.json else sys.stdout)
+    if not told.holds:
+        print(f"reactgrad demo {name}: error: a check failed; please report it", file=sys.stderr)
+        return FAILED
+    return FINE
+
+
 def _doctor(arguments: argparse.Namespace) -> int:
     present = {name: version for name in _OPTIONAL if (version := _version(name))}
     kind = f"{platform.python_implementation()}, {platform.system()} {platform.machine()}"
@@ -256,7 +315,7 @@ def _seed(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    """Return the number given as ``--seeds``."""
+    """Return the number given as ``--seeds``, ``--epochs`` and the like."""
     if not (text.isascii() and text.isdigit() and 0 < int(text[:7]) <= 10_000):
         raise argparse.ArgumentTypeError(
             f"expected a whole number from 1 to 10000, found {text[:40]!r}"

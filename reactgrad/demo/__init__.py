@@ -1,6 +1,6 @@
-"""The demos: a book of options, repriced after single changes; networks that evolve.
+"""The demos: a book of options, repriced after single changes; networks that evolve, and that learn.
 
-Start reading at ``_book`` and ``_evolution``: these are the parts that use reactgrad.
+Start reading at ``_book``, ``_evolution`` and ``training``: these are the parts that use reactgrad.
 
 - ``_prices``: a CSV file of prices to spots and volatilities, with errors that name the line.
 - ``_market``: the options (``Terms``) and the numbers that move (``Market``), as arrays.
@@ -13,6 +13,7 @@ Start reading at ``_book`` and ``_evolution``: these are the parts that use reac
 - ``_evolution``: XOR, evolved with neat-python and evaluated by reactgrad.
 - ``_learning``: data of scikit-learn, learned by evolution, by gradient, and by both.
 - ``_neat_config``: neat-python and the settings of its example.
+- ``training/``: networks that are trained: stories that end in a picture.
 - ``data/``: the embedded prices and their source.
 """
 
@@ -41,3 +42,7 @@ from ._report import as_text as as_text
 from ._story import STEPS as STEPS
 from ._story import Story as Story
 from ._story import tell as tell
+from .training import TRAINING as TRAINING
+from .training import TrainingStory as TrainingStory
+from .training import check_picture as check_picture
+from .training import learn_digits as learn_digits

@@ -1,0 +1,16 @@
+"""Stories of training, which end in a picture.
+
+- ``_told``: what a story gives to the command line. ``_picture``: pictures with matplotlib.
+- ``_digits``: images of handwritten digits.
+- ``_classifier``, ``_questions``, ``_learned_digits``: digits are classified, and questions asked.
+"""
+
+from typing import Final
+
+from ._learned_digits import learn_digits as learn_digits
+from ._picture import check_picture as check_picture
+from ._told import TrainingStory as TrainingStory
+
+TRAINING: Final = {
+    "learn": TrainingStory(learn_digits, length=20, more=3),
+}
