@@ -41,14 +41,10 @@ _THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
 )
 _GIB = 2**30
-# Stories of training by name: what their length is counted in, a line of help, and what the story does.
+# Stories of training by name: what their length is counted in, and a line of help.
 _TRAINING = {
-    "learn": (
-        "epochs",
-        "classify digits, and ask what one label, weight or layer changes",
-        "Train a small network on handwritten digits. Change one training label, weight or layer: loss, "
-         "gradients, predictions and influences follow. Try other learning rates in forks.",
-    ),
+    "learn": ("epochs", "classify digits; what do one label, weight, layer, rate change?"),
+    "multitask": ("epochs", "two tasks share a trunk; a third goes on with it, frozen, from ONNX"),
 }
 
 
@@ -181,10 +177,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _training_parser(stories: Any, name: str) -> argparse.ArgumentParser:
     """Add a story of training, and return its parser."""
-    unit, line, description = _TRAINING[name]
-    story = stories.add_parser(
-        name, allow_abbrev=False, help=f"{line} (needs the extra demo)", description=description
-    )
+    unit, line = _TRAINING[name]
+    line = f"{line} (needs the extra demo)"
+    story = stories.add_parser(name, allow_abbrev=False, help=line, description=line.capitalize())
     story.add_argument(
         f"--{unit}",
         type=_count,

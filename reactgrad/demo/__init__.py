@@ -46,3 +46,4 @@ from .training import TRAINING as TRAINING
 from .training import TrainingStory as TrainingStory
 from .training import check_picture as check_picture
 from .training import learn_digits as learn_digits
+from .training import share_trunk as share_trunk

@@ -15,25 +15,21 @@ from reactgrad.demo.training._classifier import Classifier, fit
 from reactgrad.demo.training._digits import Digits, halves, small_digits
 from reactgrad.demo.training._learned_digits import LearnedDigits
 from reactgrad.demo.training._questions import ask, rates_from
+from tests.demo.training.images import made_up
 
 
-def made_up(count: int = 40) -> tuple[Digits, Digits]:
-    """Return images of noise with a row of ink that says the digit."""
-    rng = np.random.default_rng(0)
-    images = 0.1 * rng.random((count, 16))
-    labels = np.arange(count) % 10
-    images[np.arange(count), labels] += 0.9
-    return halves(Digits(images, labels, 4, "made up"), 0)
+def made_up_halves() -> tuple[Digits, Digits]:
+    return halves(made_up(), 0)
 
 
 @pytest.fixture(scope="module")
 def model() -> Classifier:
-    train, test = made_up()
+    train, test = made_up_halves()
     return Classifier(train, test, 0)
 
 
 def test_training_does_not_grow_the_graph(model: Classifier) -> None:
-    train, _ = made_up()
+    train, _ = made_up_halves()
     optimizer = rg.optim.Adam(model.net.named_parameters(), lr=0.01)
     loader = rg.data.DataLoader(rg.data.ArrayDataset(train.images, train.labels), batch_size=10)
     losses = [fit(model.net, model.criterion, optimizer, loader) for _ in range(2)]
@@ -44,7 +40,7 @@ def test_training_does_not_grow_the_graph(model: Classifier) -> None:
 
 
 def test_each_change_runs_only_what_follows_and_gives_what_a_fresh_graph_gives() -> None:
-    train, test = made_up()
+    train, test = made_up_halves()
     model = Classifier(train, test, 0)
     before = [node.value for node in model.outputs]
     label, same, last, first, middle = ask(model, train, test, 0)
@@ -57,7 +53,7 @@ def test_each_change_runs_only_what_follows_and_gives_what_a_fresh_graph_gives()
 
 
 def test_a_step_on_one_image_moves_the_test_loss_by_its_influence(model: Classifier) -> None:
-    train, _ = made_up()
+    train, _ = made_up_halves()
     rate = 1e-6
     influences = model.influences.value
     for image in (0, 7):
