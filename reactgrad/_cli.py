@@ -45,6 +45,7 @@ _GIB = 2**30
 _TRAINING = {
     "learn": ("epochs", "classify digits; what do one label, weight, layer, rate change?"),
     "multitask": ("epochs", "two tasks share a trunk; a third goes on with it, frozen, from ONNX"),
+    "gan": ("epochs", "generate digits: a generator and a critic, an optimiser each"),
 }
 
 
