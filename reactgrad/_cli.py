@@ -46,6 +46,7 @@ _TRAINING = {
     "learn": ("epochs", "classify digits; what do one label, weight, layer, rate change?"),
     "multitask": ("epochs", "two tasks share a trunk; a third goes on with it, frozen, from ONNX"),
     "gan": ("epochs", "generate digits: a generator and a critic, an optimiser each"),
+    "ppo": ("rounds", "balance a pole by proximal policy optimisation: actor and critic"),
 }
 
 

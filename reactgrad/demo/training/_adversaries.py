@@ -17,6 +17,28 @@ CRITIC_RATE: Final = 5e-4
 BETAS: Final = (0.5, 0.999)
 
 
+class CriticLoss(rg.nn.Module):
+    """The cost of a critic's judgements. One module, so its nodes and gradients are built once."""
+
+    def __init__(self, critic: rg.nn.Module) -> None:
+        self.critic, self.criterion = critic, rg.nn.MSELoss()
+
+    def forward(self, real: Any, fake: Any, yes: Any, no: Any) -> Any:
+        """Return the cost for real and generated images."""
+        return self.criterion(self.critic(real), yes) + self.criterion(self.critic(fake), no)
+
+
+class GeneratorLoss(rg.nn.Module):
+    """The cost of a generator whose images the critic judges."""
+
+    def __init__(self, generator: rg.nn.Module, critic: rg.nn.Module) -> None:
+        self.generator, self.critic, self.criterion = generator, critic, rg.nn.MSELoss()
+
+    def forward(self, noise: Any, yes: Any) -> Any:
+        """Return the cost for the images that it makes of noise."""
+        return self.criterion(self.critic(self.generator(noise)), yes)
+
+
 class Adversaries:
     """A generator that turns noise into images, and a critic that tells them from real ones.
 
@@ -58,18 +80,8 @@ class Adversaries:
             self.generator.parameters(), lr=GENERATOR_RATE, betas=BETAS
         )
         self.of_critic = rg.optim.Adam(self.critic.parameters(), lr=CRITIC_RATE, betas=BETAS)
-        criterion = rg.nn.MSELoss()
-
-        # Each loss is one function, so that its nodes, and those of its gradient, are built once.
-        @rg.subgraph
-        def critic_loss(real: rg.Var, fake: rg.Var, yes: rg.Var, no: rg.Var) -> rg.Var:
-            return criterion(self.critic(real), yes) + criterion(self.critic(fake), no)
-
-        @rg.subgraph
-        def generator_loss(noise: rg.Var, yes: rg.Var) -> rg.Var:
-            return criterion(self.critic(self.generator(noise)), yes)
-
-        self._critic_loss, self._generator_loss = critic_loss, generator_loss
+        self._critic_loss = CriticLoss(self.critic)
+        self._generator_loss = GeneratorLoss(self.generator, self.critic)
 
     def step(self, real: Any, noise: Any, more_noise: Any) -> tuple[float, float]:
         """Train the critic, then the generator, each with a batch; return their losses before that.
@@ -81,20 +93,19 @@ class Adversaries:
             For the images that the critic sees, and for those that the generator is trained on.
         """
         yes, no = np.ones((len(real), 1), real.dtype), np.zeros((len(real), 1), real.dtype)
-        with self.graph:
-            # Detached: the loss of the critic has no gradient for the generator, and computes none.
-            fake = self.generator(noise).detach()
-            critic_loss = self._critic_loss(real, fake, yes, no)
-            self.of_critic.zero_grad()
-            critic_loss.backward()
-            of_critic = critic_loss.item()
-            self.of_critic.step()
+        # Detached: the loss of the critic has no gradient for the generator, and computes none.
+        fake = self.generator(noise).detach()
+        critic_loss = self._critic_loss(real, fake, yes, no)
+        self.of_critic.zero_grad()
+        critic_loss.backward()
+        of_critic = critic_loss.item()
+        self.of_critic.step()
 
-            generator_loss = self._generator_loss(more_noise, yes)
-            self.of_generator.zero_grad()
-            generator_loss.backward()
-            of_generator = generator_loss.item()
-            self.of_generator.step()
+        generator_loss = self._generator_loss(more_noise, yes)
+        self.of_generator.zero_grad()
+        generator_loss.backward()
+        of_generator = generator_loss.item()
+        self.of_generator.step()
         return of_critic, of_generator
 
     def generate(self, noise: Any) -> Any:
