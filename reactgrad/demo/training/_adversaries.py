@@ -21,7 +21,7 @@ class CriticLoss(rg.nn.Module):
     """The cost of a critic's judgements. One module, so its nodes and gradients are built once."""
 
     def __init__(self, critic: rg.nn.Module) -> None:
-        self.critic, self.criterion = critic, rg.nn.MSELoss()
+        self.critic, self.criterion = critic, rg.nn.BCEWithLogitsLoss()
 
     def forward(self, real: Any, fake: Any, yes: Any, no: Any) -> Any:
         """Return the cost for real and generated images."""
@@ -32,7 +32,7 @@ class GeneratorLoss(rg.nn.Module):
     """The cost of a generator whose images the critic judges."""
 
     def __init__(self, generator: rg.nn.Module, critic: rg.nn.Module) -> None:
-        self.generator, self.critic, self.criterion = generator, critic, rg.nn.MSELoss()
+        self.generator, self.critic, self.criterion = generator, critic, rg.nn.BCEWithLogitsLoss()
 
     def forward(self, noise: Any, yes: Any) -> Any:
         """Return the cost for the images that it makes of noise."""
@@ -42,9 +42,9 @@ class GeneratorLoss(rg.nn.Module):
 class Adversaries:
     """A generator that turns noise into images, and a critic that tells them from real ones.
 
-    The losses are squares (Mao and others, "Least Squares Generative Adversarial Networks", 2017): the critic
-    is to say 1 for a real image and 0 for a generated one; the generator wants it to say 1. Each has an
-    optimiser with a learning rate of its own.
+    The critic is to say yes to real images and no to generated ones, and the generator wants it to say yes
+    (Goodfellow and others, "Generative Adversarial Networks", 2014, with the loss of a generator that they
+    advise). Each has an optimiser with a learning rate of its own.
 
     Parameters
     ----------
