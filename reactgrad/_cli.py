@@ -189,8 +189,13 @@ def _training_parser(stories: Any, name: str) -> argparse.ArgumentParser:
         metavar="N",
         help=f"how many {unit} (default: as many as it takes)",
     )
+    # SUPPRESS: see `--json`.
     story.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="seeds all that is random (default: 0)"
+        "--seed",
+        type=_seed,
+        default=argparse.SUPPRESS,
+        metavar="N",
+        help="seeds all that is random (default: 0)",
     )
     story.add_argument(
         "--picture",

@@ -126,7 +126,8 @@ def test_the_command_line(
     assert [change["ran"] for change in found["changes"]] == [one.ran for one in learned.changes]
     assert captured.err == "picture: a.svg\n"
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")
-    assert asked == [(20, 0), (7, 3)]
+    assert main(["demo", "--seed", "5", "learn"]) == 0
+    assert asked == [(20, 0), (7, 3), (20, 5)]
 
 
 def test_without_scikit_learn_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
