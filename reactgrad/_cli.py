@@ -45,6 +45,8 @@ _GIB = 2**30
 _TRAINING = {
     "learn": ("epochs", "classify digits; what do one label, weight, layer, rate change?"),
     "multitask": ("epochs", "two tasks share a trunk; a third goes on with it, frozen, from ONNX"),
+    "gan": ("epochs", "generate digits: a generator and a critic, an optimiser each"),
+    "ppo": ("rounds", "balance a pole by proximal policy optimisation: actor and critic"),
 }
 
 
@@ -187,8 +189,13 @@ def _training_parser(stories: Any, name: str) -> argparse.ArgumentParser:
         metavar="N",
         help=f"how many {unit} (default: as many as it takes)",
     )
+    # SUPPRESS: see `--json`.
     story.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="seeds all that is random (default: 0)"
+        "--seed",
+        type=_seed,
+        default=argparse.SUPPRESS,
+        metavar="N",
+        help="seeds all that is random (default: 0)",
     )
     story.add_argument(
         "--picture",

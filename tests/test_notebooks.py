@@ -18,6 +18,7 @@ each = pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in
 NEEDS = {
     "a_lineage": ("neat", "pygraphviz"),
     "exploring_stale_paths": ("pygraphviz",),
+    "learning_digits": ("sklearn", "matplotlib"),
     "sampling_the_nile": ("pygraphviz",),
     "what_if_on_an_option_book": ("pygraphviz",),
 }
@@ -28,6 +29,8 @@ def test_there_are_notebooks() -> None:
         "a_lineage",
         "exploring_stale_paths",
         "gradient_flow",
+        "learning_digits",
+        "questions_to_a_network",
         "sampling_the_nile",
         "the_core_rebuilt",
         "what_if_on_an_option_book",

@@ -44,6 +44,8 @@ from ._story import Story as Story
 from ._story import tell as tell
 from .training import TRAINING as TRAINING
 from .training import TrainingStory as TrainingStory
+from .training import balance_pole as balance_pole
 from .training import check_picture as check_picture
+from .training import generate_digits as generate_digits
 from .training import learn_digits as learn_digits
 from .training import share_trunk as share_trunk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from typing import Any, Final, Protocol
 
@@ -98,7 +97,8 @@ class Gymnasium:
     """
 
     def __init__(self, count: int, seed: int) -> None:
-        gymnasium: Any = importlib.import_module("gymnasium")  # Any: gymnasium is optional
+        import gymnasium
+
         self._carts = [gymnasium.make("CartPole-v1") for _ in range(count)]
         # Each cart has a generator of its own, and no two the same.
         seeds = np.random.SeedSequence(seed).generate_state(count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,8 @@ class Classifier:
     train, test : Digits
     seed : int
         Of the first weights.
+    second : type
+        The layer between the second and the third linear one.
 
     Attributes
     ----------
@@ -33,6 +34,8 @@ class Classifier:
     criterion : rg.nn.CrossEntropyLoss
     labels : Var
         The training labels, an input.
+    scores : tuple of Var
+        Of the training images, and of the test images: the results of the last layer.
     loss, test_loss : Var
         The mean costs.
     gradients : tuple of Var
@@ -46,27 +49,34 @@ class Classifier:
         Descent", 2020). One pass of forward mode has them all.
     """
 
-    def __init__(self, train: Digits, test: Digits, seed: int) -> None:
+    def __init__(
+        self, train: Digits, test: Digits, seed: int, second: type[rg.nn.Module] = rg.nn.ReLU
+    ) -> None:
         self.graph = g = rg.Graph()
         sizes = (train.side**2, *HIDDEN, DIGITS)
         rng = np.random.default_rng(seed)
         with g:
-            layers: list[Any] = [rg.nn.Linear(sizes[0], sizes[1], rng=rng)]
-            for wide, narrow in pairwise(sizes[1:]):
-                layers += [rg.nn.ReLU(), rg.nn.Linear(wide, narrow, rng=rng)]
-            self.net = rg.nn.Sequential(*layers)
+            self.net = rg.nn.Sequential(
+                rg.nn.Linear(sizes[0], sizes[1], rng=rng),
+                rg.nn.ReLU(),
+                rg.nn.Linear(sizes[1], sizes[2], rng=rng),
+                second(),
+                rg.nn.Linear(sizes[2], sizes[3], rng=rng),
+            )
         self.criterion = rg.nn.CrossEntropyLoss()
         self.params = list(self.net.parameters())
         images = g.input(train.images, name="images")
         # A label that is set to what it was changes nothing.
         self.labels = g.input(train.labels, name="labels")
         self.labels.cutoff = "equal"
-        costs = rg.cross_entropy(self.net(images), self.labels)
+        scores = self.net(images)
+        costs = rg.cross_entropy(scores, self.labels)
         self.loss = costs.mean()
         self.gradients = rg.grad(self.loss, self.params)
-        scores = self.net(g.input(test.images, name="test images"))
-        self.test_loss = self.criterion(scores, g.input(test.labels, name="test labels"))
-        self.predictions = rg.argmax(scores, axis=1)
+        test_scores = self.net(g.input(test.images, name="test images"))
+        self.test_loss = self.criterion(test_scores, g.input(test.labels, name="test labels"))
+        self.predictions = rg.argmax(test_scores, axis=1)
+        self.scores = scores, test_scores
         direction = rg.grad(self.test_loss, self.params)
         self.influences = rg.jvp(costs, self.params, direction)
 

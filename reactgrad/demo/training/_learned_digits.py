@@ -132,7 +132,7 @@ class LearnedDigits:
                     changes,
                 ),
                 "",
-                "Each change is made alone, and loss, gradients, predictions and influences are read again.",
+                "Each change is made in a fork; loss, gradients, predictions and influences are read there.",
                 "ran: nodes that ran for that; difference: the largest from a graph built from nothing.",
                 "",
                 *as_table(("learning rate", "loss", f"step {STEPS // 2}", f"step {STEPS}"), rates),

@@ -43,17 +43,7 @@ class Change:
 
 
 def ask(model: Classifier, train: Digits, test: Digits, seed: int) -> tuple[Change, ...]:
-    """Make single changes to a trained classifier, and take each of them back.
-
-    Returns
-    -------
-    tuple of Change
-    """
-    graph = model.graph
-    fresh = _fresh(model, train, test, seed)
-    nodes = len(fresh.graph.forward(*fresh.outputs).ran)
-    graph.forward(*model.outputs)
-    before = model.predictions.value
+    """Make single changes to a trained classifier, each in a fork; the classifier stays as it is."""
     labels = model.labels.value
     doubted = int(model.influences.value.argmin())
     wrong = labels.copy()
@@ -61,32 +51,47 @@ def ask(model: Classifier, train: Digits, test: Digits, seed: int) -> tuple[Chan
     first, last = model.layer(0)[0], model.layer(2)[0]
     start = Classifier(train, test, seed)  # has the first weights again
     middle = {now: then.value for now, then in zip(model.layer(1), start.layer(1))}
-    changes: list[tuple[str, dict[rg.Var, Any]]] = [
-        ("a training label", {model.labels: wrong}),
-        ("the same labels again", {model.labels: labels.copy()}),
-        ("a weight of the last layer", {last: _nudged(last.value)}),
-        ("a weight of the first layer", {first: _nudged(first.value)}),
-        ("the middle layer as it was at first", middle),
+
+    def sets(values: dict[rg.Var, Any]) -> Callable[[rg.Graph], None]:
+        return lambda fork: fork.set({fork[var]: value for var, value in values.items()})
+
+    changes: list[tuple[str, Callable[[rg.Graph], None], type[rg.nn.Module]]] = [
+        ("a training label", sets({model.labels: wrong}), rg.nn.ReLU),
+        ("the same labels again", sets({model.labels: labels.copy()}), rg.nn.ReLU),
+        ("a weight of the last layer", sets({last: _nudged(last.value)}), rg.nn.ReLU),
+        ("a weight of the first layer", sets({first: _nudged(first.value)}), rg.nn.ReLU),
+        ("the middle layer as it was at first", sets(middle), rg.nn.ReLU),
+        ("tanh in place of the second ReLU", lambda fork: _edit(fork, model), rg.nn.Tanh),
     ]
+    model.graph.forward(*model.outputs)
+    before = model.predictions.value
     found: list[Change] = []
-    for title, sets in changes:
-        back = {var: var.value for var in sets}
-        graph.set(sets)
-        run = graph.forward(*model.outputs)
-        fresh = _fresh(model, train, test, seed)
+    for title, change, second in changes:
+        fork = model.graph.fork()
+        change(fork)
+        outputs = [fork[node] for node in model.outputs]
+        run = fork.forward(*outputs)
+        fresh = _fresh(model, fork, train, test, seed, second)
+        nodes = len(fresh.graph.forward(*fresh.outputs).ran)
         found.append(
             Change(
                 title,
                 len(run.ran),
                 nodes,
-                model.loss.item(),
-                int((model.predictions.value != before).sum()),
-                largest_difference(model.outputs, fresh.outputs),
+                fork[model.loss].item(),
+                int((fork[model.predictions].value != before).sum()),
+                largest_difference(outputs, fresh.outputs),
             )
         )
-        graph.set(back)
-        graph.forward(*model.outputs)
     return tuple(found)
+
+
+def _edit(graph: rg.Graph, model: Classifier) -> None:
+    """Put another function in the place of the second ReLU, for the training and the test images."""
+    with graph.edit():
+        for scores in model.scores:
+            hidden = scores.parents[0]
+            graph[scores].replace_parent(0, rg.tanh(graph[hidden.parents[0]]))
 
 
 def _nudged(values: Any) -> Any:
@@ -96,11 +101,19 @@ def _nudged(values: Any) -> Any:
     return values
 
 
-def _fresh(model: Classifier, train: Digits, test: Digits, seed: int) -> Classifier:
-    """Return a classifier that is built and computed from nothing, with the same inputs and params."""
-    fresh = Classifier(train, test, seed)
-    fresh.net.load_state_dict(model.net.state_dict())
-    fresh.labels.set(model.labels.value)
+def _fresh(
+    model: Classifier,
+    graph: rg.Graph,
+    train: Digits,
+    test: Digits,
+    seed: int,
+    second: type[rg.nn.Module],
+) -> Classifier:
+    """Return a classifier that is built from nothing, with the labels and params of a fork."""
+    fresh = Classifier(train, test, seed, second)
+    fresh.labels.set(graph[model.labels].value)
+    params = zip(fresh.params, model.params, strict=True)
+    fresh.graph.set({new: graph[old].value for new, old in params})
     return fresh
 
 

@@ -43,8 +43,11 @@ def test_each_change_runs_only_what_follows_and_gives_what_a_fresh_graph_gives()
     train, test = made_up_halves()
     model = Classifier(train, test, 0)
     before = [node.value for node in model.outputs]
-    label, same, last, first, middle = ask(model, train, test, 0)
-    assert all(change.difference == 0.0 for change in (label, same, last, first, middle))
+    changes = ask(model, train, test, 0)
+    assert all(change.difference == 0.0 for change in changes)
+    label, same, last, first, middle, edit = changes
+    assert 0 < edit.ran < edit.nodes
+    assert middle.loss != edit.loss != first.loss
     assert same.ran == 0
     assert 0 < label.ran < last.ran < first.ran < first.nodes
     assert label.ran < 0.3 * label.nodes  # no layer runs forward for a label
@@ -123,7 +126,8 @@ def test_the_command_line(
     assert [change["ran"] for change in found["changes"]] == [one.ran for one in learned.changes]
     assert captured.err == "picture: a.svg\n"
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")
-    assert asked == [(20, 0), (7, 3)]
+    assert main(["demo", "--seed", "5", "learn"]) == 0
+    assert asked == [(20, 0), (7, 3), (20, 5)]
 
 
 def test_without_scikit_learn_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
