@@ -15,6 +15,21 @@ HIDDEN: Final = 64
 FEATURES: Final = 16
 
 
+class BothLosses(rg.nn.Module):
+    """The costs of both tasks and their sum. One module, so its nodes and gradients are built once."""
+
+    def __init__(self, trunk: rg.nn.Module, digit: rg.nn.Module, centre: rg.nn.Module) -> None:
+        self.trunk, self.digit, self.centre = trunk, digit, centre
+        self.of_digit, self.of_centre = rg.nn.CrossEntropyLoss(), rg.nn.MSELoss()
+
+    def forward(self, images: Any, labels: Any, centres: Any) -> tuple[Any, Any, Any]:
+        """Return the cost of the digits, that of the centres, and both together."""
+        features = self.trunk(images)
+        digit_loss = self.of_digit(self.digit(features), labels)
+        centre_loss = self.of_centre(self.centre(features), centres)
+        return digit_loss, centre_loss, digit_loss + centre_loss
+
+
 class TwoTasks:
     """A digit is recognised, and the centre of its ink found, from the same features.
 
@@ -39,7 +54,7 @@ class TwoTasks:
             )
             self.digit = rg.nn.Linear(FEATURES, digits, rng=rng)
             self.centre = rg.nn.Linear(FEATURES, 2, rng=rng)
-        self._digit_criterion, self._centre_criterion = rg.nn.CrossEntropyLoss(), rg.nn.MSELoss()
+        self._losses = BothLosses(self.trunk, self.digit, self.centre)
         self.optimizer = rg.optim.Adam(
             [*self.trunk.parameters(), *self.digit.parameters(), *self.centre.parameters()],
             lr=learning_rate,
@@ -47,11 +62,9 @@ class TwoTasks:
 
     def step(self, images: Any, labels: Any, centres: Any) -> tuple[float, float]:
         """Train with one batch, and return the losses of both tasks before the step."""
-        features = self.trunk(images)
-        digit_loss = self._digit_criterion(self.digit(features), labels)
-        centre_loss = self._centre_criterion(self.centre(features), centres)
+        digit_loss, centre_loss, both = self._losses(images, labels, centres)
         self.optimizer.zero_grad()
-        (digit_loss + centre_loss).backward()
+        both.backward()
         losses = digit_loss.item(), centre_loss.item()
         self.optimizer.step()
         return losses

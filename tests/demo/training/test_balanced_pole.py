@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,14 @@ def test_the_command_line(
     tmp_path: Path,
 ) -> None:
     assert max(map(len, balanced.as_text().splitlines())) <= 100
-    assert not balanced.holds  # two rounds are not enough
+    assert balanced.holds  # two rounds are not enough to learn it
     assert balanced.nodes[0] == balanced.nodes[1]
+    clumsy = replace(balanced, rounds=balanced.rounds * 15)
+    assert not clumsy.holds
+    assert "FAILED  best mean return" in clumsy.as_text()
     pytest.importorskip("matplotlib", reason="matplotlib: the extra `demo`")
     monkeypatch.setitem(
-        demo.TRAINING, "ppo", demo.TrainingStory(lambda *_: balanced, length=2, more=0)
+        demo.TRAINING, "ppo", demo.TrainingStory(lambda *_: clumsy, length=2, more=0)
     )
     picture = tmp_path / "a.png"
     assert main(["demo", "ppo", "--json", "--picture", str(picture)]) == 1
