@@ -174,6 +174,9 @@ class Subset(Dataset):
         return len(self.indices)
 
     def __getitem__(self, index: Any) -> Any:
+        """Return the sample with this index; a slice gives the batch of its samples."""
+        if isinstance(index, slice):
+            return self.take(index)
         return self.dataset[int(self.indices[index])]
 
     def take(self, indices: Any) -> Any:

@@ -62,7 +62,7 @@ def clip_grad_norm_(
     with found.graph._lock, np.errstate(all="ignore"):
         arrays = found.arrays()
         norms = [np.linalg.norm(one.astype(np.float64), norm_type) for one in arrays]
-        total = float(norms[0] if len(norms) == 1 else np.linalg.norm(norms, norm_type))
+        total = float(norms[0] if len(norms) == 1 else np.linalg.norm(np.array(norms), norm_type))
         if error_if_nonfinite and not math.isfinite(total):
             _refuse("clip_grad_norm_", found.params)
         factor = max_norm / (total + 1e-6)

@@ -183,6 +183,10 @@ class Plan:
     def __iter__(self) -> Iterator[Handle]:
         return iter(self.nodes)
 
+    def __contains__(self, node: object) -> bool:
+        """Return whether this very node would run."""
+        return node in self.nodes
+
     @overload
     def __getitem__(self, index: int) -> Handle: ...
     @overload

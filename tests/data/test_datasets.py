@@ -24,6 +24,7 @@ def test_subsets_and_concatenations_are_taken_at_once(monkeypatch: pytest.Monkey
     assert x.tolist() == [[102, 103], [0, 1], [110, 111], [10, 11]]
     (batch,) = data.DataLoader(data.Subset(both, [11, 1]), 2)
     assert batch[1].tolist() == [15, 1]
+    assert data.Subset(both, [11, 1, 0])[1:][1].tolist() == [1, 0]
 
 
 def test_datasets_of_others_are_asked_for_samples() -> None:

@@ -63,6 +63,14 @@ def test_failed_and_rebuilt_calls_do_not_count(g: rg.Graph) -> None:
     assert g.plan(bad).cost is None
 
 
+def test_a_plan_contains_nodes_not_values(g: rg.Graph) -> None:
+    x = g.input([1.0, 2.0])
+    y = (x * 2.0).sum()
+    plan = g.plan(y)
+    assert y in plan
+    assert x not in plan
+
+
 def test_planning_runs_nothing(g: rg.Graph) -> None:
     calls: list[float] = []
     x = g.input(1.0)

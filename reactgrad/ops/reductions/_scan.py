@@ -241,7 +241,9 @@ def _only_axis(name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ..
 
 ONE_AXIS = Op(
     "one_axis",
-    lambda specs, attrs: spec(_only_axis(*attrs, specs[0].shape), specs[0].dtype, specs[0].device),
+    lambda specs, attrs: spec(
+        _only_axis(attrs[0], specs[0].shape), specs[0].dtype, specs[0].device
+    ),
     (lambda g, ans, x, name: like_shape(g, x),),
     (LINEAR,),
     view=lambda x, name: share_memory(x, x.reshape(_only_axis(name, x.shape))),
