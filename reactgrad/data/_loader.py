@@ -331,6 +331,10 @@ class DataLoader:
     def check_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raise if ``load_state_dict`` would refuse this state."""
         names = ("epoch", "batch", "seed", "sampler", "generator", "settings")
+        if not isinstance(state, Mapping):
+            raise DataError(
+                f"loader.load_state_dict takes what loader.state_dict() returned, not {type(state).__name__}."
+            )
         missing = [one for one in names if one not in state]
         if missing:
             raise DataError(
@@ -343,12 +347,33 @@ class DataLoader:
                     f"loader.load_state_dict: the state is that of a loader with {name}={there}, and this one has "
                     f"{name}={here}, so the place would be another one. Make the loader with {name}={there}."
                 )
-        kind = self._generator.bit_generator.state["bit_generator"]
-        if state["generator"].get("bit_generator") != kind:
+        for name in ("epoch", "batch"):
+            if not isinstance(state[name], int) or state[name] < 0:
+                raise DataError(
+                    f"loader.load_state_dict: {name} is {state[name]!r:.40}, and has to be a number of 0 or more."
+                )
+        try:
+            most = len(self)
+        except TypeError:  # it only iterates
+            most = state["batch"]
+        if state["batch"] > most:
             raise DataError(
-                f"loader.load_state_dict: the state is that of a {state['generator'].get('bit_generator')}, and this "
+                f"loader.load_state_dict: {state['batch']} batches were given, and an epoch has {most}."
+            )
+        kind = self._generator.bit_generator.state["bit_generator"]
+        saved = state["generator"]
+        there = saved.get("bit_generator") if isinstance(saved, Mapping) else saved
+        if there != kind:
+            raise DataError(
+                f"loader.load_state_dict: the state is that of a {there!r:.40}, and this "
                 f"loader draws from a {kind}. Make the loader with a generator of that kind as rng=."
             )
+        try:
+            type(self._generator.bit_generator)(0).state = state["generator"]
+        except Exception as error:
+            raise DataError(
+                f"loader.load_state_dict: the state of the generator is damaged: {type(error).__name__}: {error}"
+            ) from error
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` returned: the next iteration goes on from there.

@@ -178,4 +178,9 @@ class EmbeddingBag(_Table):
             "sum": ordering.segment_sum,
             "max": ordering.segment_max,
         }[self.mode]
-        return join(rows, bags, starts.shape[0])
+        joined = join(rows, bags, starts.shape[0])
+        if self.mode != "max":
+            return joined
+        # The maximum of nothing is minus infinity; an empty bag has zeros, as in PyTorch.
+        full = ordering.segment_sum(np.ones(input.shape[0]), bags, starts.shape[0]) > 0.0
+        return ops.where(ops.expand_dims(full, -1), joined, 0.0)

@@ -11,7 +11,7 @@ from reactgrad._errors import DTypeError, GraphError
 from reactgrad.graph._var import Var
 from reactgrad.nn import _copies, _moving, _shown, _state
 from reactgrad.nn._building import ModuleCall, building, follow
-from reactgrad.nn._registry import Record, Registered, changes, parts_of, registers
+from reactgrad.nn._registry import Parameters, Record, Registered, changes, parts_of, registers
 from reactgrad.nodes._handle import current_graph
 from reactgrad.ops import logical_and
 from reactgrad.subgraphs._sharing import Sharing
@@ -176,7 +176,9 @@ class Module(Registered):
         yield from self._named({"param"}, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Var]:
-        """Yield params, each once, frozen ones included.
+        """Return an iterator over params, each once, frozen ones included.
+
+        An optimiser that is given it saves its state by their paths.
 
         Examples
         --------
@@ -186,8 +188,7 @@ class Module(Registered):
         >>> sum(p.value.size for p in net.parameters())
         23
         """
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        return Parameters(self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True

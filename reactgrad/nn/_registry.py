@@ -67,6 +67,24 @@ class Record:
         self.edition = next(_editions)
 
 
+class Parameters(Iterator[Var]):
+    """Params, one after the other.
+
+    Attributes
+    ----------
+    named : iterator of (str, Var)
+        Those that are left, with their paths.
+    """
+
+    __slots__ = ("named",)
+
+    def __init__(self, named: Iterator[tuple[str, Var]]) -> None:
+        self.named = named
+
+    def __next__(self) -> Var:
+        return next(self.named)[1]
+
+
 class Registered:
     """The base of ``Module``."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reactgrad._errors import GraphError, ShapeError, UnsetError
+from reactgrad._errors import GraphError, LoadError, ShapeError, UnsetError
 from reactgrad.change._set_side_by_side import Written
 from reactgrad.core._gradients import GradientBlock
 from reactgrad.scheduler import Leaves
@@ -303,13 +304,21 @@ class Bucket:
         shape, arrays = self._specs[i].shape, []
         for name in self.moments:
             array = np.asarray(state[name])
+            if array.dtype.kind not in "fiu":
+                raise LoadError(
+                    f"load_state_dict: {name} of {self.names[i]!r} is an array of {array.dtype}, and moments are "
+                    "real numbers."
+                )
             if array.shape != shape:
                 raise ShapeError(
                     f"load_state_dict: {name} of {self.names[i]!r} has shape {array.shape}, and the param has "
                     f"{shape}. It was saved for another model."
                 )
             arrays.append(array)
-        return int(state["step"]), arrays
+        step = index(state["step"])
+        if step < 0:
+            raise LoadError(f"load_state_dict: {self.names[i]!r} has made {step} steps.")
+        return step, arrays
 
     def put_states(self, states: dict[int, tuple[int, list[Any]]]) -> None:
         """Replace the moments of some params, of all of these or none."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GradientError, LoadError
+from reactgrad._errors import DTypeError, GradientError, LoadError, ReactgradError
 from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.optim._bucket import LARGE, Arrays, Bucket
 from reactgrad.optim._hooks import Hooks
@@ -81,11 +81,11 @@ class Optimizer:
             value = options.get(name, 0.5)
             if not 0.0 <= value <= 1.0:
                 raise DTypeError(f"{who}({name}={value!r}) must be from 0 to 1.")
-        for value in options.get("betas", ()):
-            if not 0.0 <= value < 1.0:
-                raise DTypeError(
-                    f"{who}(betas={options['betas']!r}): each must be at least 0 and below 1."
-                )
+        betas = options.get("betas", (0.0, 0.0))
+        if len(betas) != 2 or not all(0.0 <= value < 1.0 for value in betas):
+            raise DTypeError(
+                f"{who}(betas={betas!r}): two numbers, and each must be at least 0 and below 1."
+            )
 
     def moments(self, group: Group) -> list[str]:
         """Return the names of what the rule remembers for each element."""
@@ -125,7 +125,7 @@ class Optimizer:
                 )
             )
         named = read_params(who, group["params"])
-        new, old = [param for _, param in named], self.params
+        new, old = [param for *_, param in named], self.params
         check_once(who, [*old, *new])
         check_one_graph(who, (old or new)[0]._graph, new)
         options = {**self.defaults, **group}
@@ -310,6 +310,23 @@ class Optimizer:
         ShapeError
             If a moment has another shape than its param; nothing has changed then.
         """
+        try:
+            ready, options = self._read_state(state_dict, strict)
+        except ReactgradError:
+            raise
+        except Exception as error:
+            raise LoadError(
+                f"load_state_dict: this is not what opt.state_dict() returned: {type(error).__name__}: {error}"
+            ) from error
+        for bucket, found in ready:
+            bucket.put_states({i: one for i, one in found.items() if one is not None})
+        for group, taken in zip(self.param_groups, options, strict=False):
+            group.update(taken)
+
+    def _read_state(
+        self, state_dict: Mapping[str, Any], strict: bool
+    ) -> tuple[list[tuple[Bucket, dict[int, Any]]], list[Group]]:
+        """Return the states of each bucket and the options of each group, checked."""
         state, groups = state_dict.get("state"), state_dict.get("param_groups")
         if not isinstance(state, Mapping) or not isinstance(groups, list | tuple):
             raise LoadError(
@@ -326,7 +343,7 @@ class Optimizer:
                 f'load_state_dict: the names of the params differ. {told}. Name params by pairs, ("layer.w", w), or '
                 "pass strict=False to load those that both have."
             )
-        options = []
+        options: list[Group] = []
         if len(groups) == len(self.param_groups):
             for old, new in zip(self.param_groups, groups, strict=True):
                 taken = {k: v for k, v in new.items() if k in old and k not in ("params", "names")}
@@ -363,10 +380,7 @@ class Optimizer:
                     )
                 found[i] = bucket.read_state(i, one)
             ready.append((bucket, found))
-        for bucket, found in ready:
-            bucket.put_states({i: one for i, one in found.items() if one is not None})
-        for group, taken in zip(self.param_groups, options, strict=False):
-            group.update(taken)
+        return ready, options
 
 
 def check_gradients(params: Iterable[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,10 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import PARAM, Leaf
 from reactgrad.scheduler import told
 
-Named = list[tuple[str | None, Any]]
+_COUNTED = re.compile(r"(.*/)?param_\d+")
+
+# A name that must be the only one, or a path that may be that of another module's param, too; and the param.
+Named = list[tuple[str | None, str | None, Any]]
 
 
 def read_groups(who: str, params: Any) -> list[dict[str, Any]]:
@@ -32,7 +36,7 @@ def read_groups(who: str, params: Any) -> list[dict[str, Any]]:
         )
     if isinstance(params, Mapping):
         params = params.items() if "params" not in params else [params]
-    given = list(params)
+    given = list(_with_paths(params))
     if not given:
         raise GradientError(
             f"{who}([]): an optimiser needs at least one param. Is this a list of params made before the model, or "
@@ -48,6 +52,18 @@ def read_groups(who: str, params: Any) -> list[dict[str, Any]]:
     return [{"params": given}]
 
 
+class _Path(str):
+    """The path of a param in its module; another module may have a param of this path."""
+
+    __slots__ = ()
+
+
+def _with_paths(params: Any) -> Any:
+    """Return pairs of paths and params in place of what ``Module.parameters`` returned."""
+    named = getattr(params, "named", None)
+    return params if named is None else [(_Path(path), param) for path, param in named]
+
+
 def read_params(who: str, params: Any) -> Named:
     """Return the params of one group with the names that they were given.
 
@@ -56,7 +72,7 @@ def read_params(who: str, params: Any) -> Named:
     DTypeError, GradientError
         If something in there is no param of a graph.
     """
-    given = [params] if isinstance(params, Handle) else list(params)
+    given = [params] if isinstance(params, Handle) else list(_with_paths(params))
     if not given:
         raise GradientError(f"{who}: a group without params. Leave it out, or give it one.")
     found: Named = []
@@ -67,7 +83,8 @@ def read_params(who: str, params: Any) -> Named:
                 f'{who}: {told(name):.60} is no name. Pairs are written ("layer.w", w).'
             )
         _check_param(who, param)
-        found.append((name, param))
+        path = str(name) if type(name) is _Path else None
+        found.append((None if path is not None else name, path, param))
     return found
 
 
@@ -119,7 +136,9 @@ def check_once(who: str, params: Iterable[Any]) -> None:
 
 
 def unique_names(who: str, named: Named, taken: Iterable[str]) -> list[str]:
-    """Return a name for each param: the given one, or its label, with a number where that is taken.
+    """Return a name for each param: the given one, or its path, name, label or place.
+
+    Those that were not given have a number where they are taken.
 
     Raises
     ------
@@ -128,9 +147,9 @@ def unique_names(who: str, named: Named, taken: Iterable[str]) -> list[str]:
     """
     used = set(taken)
     names: list[str] = []
-    for name, param in named:
+    for name, path, param in named:
         if name is None:
-            base = name = param._graph._host.name_of.get(param._slot) or param.label
+            base = name = path or _own_name(param) or str(len(used))
             count = 1
             while name in used:
                 count += 1
@@ -142,3 +161,12 @@ def unique_names(who: str, named: Named, taken: Iterable[str]) -> list[str]:
         used.add(name)
         names.append(name)
     return names
+
+
+def _own_name(param: Any) -> str | None:
+    """Return the name of a param, or the variable that its line assigns it to; ``None`` if it has neither.
+
+    What it is called otherwise depends on how many nodes were made before.
+    """
+    label = param._graph._host.name_of.get(param._slot) or param.label
+    return None if _COUNTED.fullmatch(label) else label

@@ -77,6 +77,10 @@ class LRScheduler:
             If something is missing; nothing has changed then.
         """
         keys = self.state_dict().keys()
+        if not isinstance(state, Mapping):
+            raise LoadError(
+                f"{type(self).__name__}.load_state_dict takes what state_dict() returned, not {type(state).__name__}."
+            )
         missing = sorted(keys - state.keys())
         if missing:
             raise LoadError(

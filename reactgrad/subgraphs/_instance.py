@@ -150,6 +150,15 @@ class Instance:
             if isinstance(argument, Handle)
         )
 
+    def used(self, graph: Core) -> bool:
+        """Return whether nodes outside are built on its nodes, other than gradients."""
+        children, owners = graph._scheduler.topology.children, graph._host.owners
+        return any(
+            child not in self.nodes and owners.get(child) is None
+            for slot in self.nodes
+            for child in children[slot]
+        )
+
     def begins(self, graph: Core, arguments: list[Any]) -> bool:
         """Return whether the first feed has the value of the first argument."""
         return bool(self.feeds) and _fed(graph, self.feeds[0], arguments[0])

@@ -178,7 +178,11 @@ class Instances:
         self._of[key] = self._of.pop(key)
         if sharing is Sharing.FIRST:
             for instance in instances:
-                if instance.begins(graph, arguments) and instance.intact(graph):
+                if (
+                    instance.begins(graph, arguments)
+                    and not instance.used(graph)
+                    and instance.intact(graph)
+                ):
                     # A caller may hold its result, so a transaction notes these sets.
                     instance.feed(graph, instance.differing(graph, arguments))
                     return instance

@@ -341,12 +341,12 @@ def count_laid_out(g: rg.Graph) -> int:
 @pytest.mark.trusting
 @pytest.mark.usefixtures("long_plans")
 def test_a_long_plan_is_laid_out_when_it_runs_often_and_gives_the_same() -> None:
-    g = rg.Graph()
+    g = rg.Graph(jit=False)
     x, y = long_model(g)
     for i in range(hot.OFTEN + 5):
         new = np.linspace(0.0, i + 1.0, 5)
         x.set(new)
-        other, z = long_model(rg.Graph())
+        other, z = long_model(rg.Graph(jit=False))
         other.set(new)
         assert y.value.tobytes() == z.value.tobytes()
         laid_out = [plan for plan in plans_of(g) if plan.laid_out is not None]
@@ -360,14 +360,14 @@ def test_a_long_plan_is_laid_out_when_it_runs_often_and_gives_the_same() -> None
 @pytest.mark.trusting
 @pytest.mark.usefixtures("long_plans")
 def test_what_moves_is_followed_by_a_plan_that_is_laid_out() -> None:
-    g = rg.Graph()
+    g = rg.Graph(jit=False)
     x, y = long_model(g)
     held = []
     for i in range(4 * hot.OFTEN):
         new = np.linspace(0.0, i + 1.0, 5)
         x.set(new, copy=i % hot.OFTEN != 3)  # adopted: its storage moves
         held.append(y.value)
-        other, z = long_model(rg.Graph())
+        other, z = long_model(rg.Graph(jit=False))
         other.set(new)
         assert held[-1].tobytes() == z.value.tobytes()
     assert len({one.tobytes() for one in held}) == len(held)
@@ -376,7 +376,7 @@ def test_what_moves_is_followed_by_a_plan_that_is_laid_out() -> None:
 @pytest.mark.trusting
 @pytest.mark.usefixtures("long_plans")
 def test_short_plans_and_plans_that_call_functions_are_not_laid_out() -> None:
-    g = rg.Graph()
+    g = rg.Graph(jit=False)
     x, y = long_model(g)
     short = rg.sigmoid(x)
     mixed = rg.lift(lambda v: v.copy())(y)
@@ -391,7 +391,7 @@ def test_short_plans_and_plans_that_call_functions_are_not_laid_out() -> None:
 @pytest.mark.trusting
 @pytest.mark.usefixtures("long_plans")
 def test_only_few_plans_are_laid_out_at_a_time() -> None:
-    g = rg.Graph()
+    g = rg.Graph(jit=False)
     models = [long_model(g) for _ in range(2 * hot.MOST)]
     for i in range(hot.OFTEN + 2):
         for x, y in models:
@@ -410,7 +410,7 @@ def test_only_few_plans_are_laid_out_at_a_time() -> None:
 @pytest.mark.usefixtures("long_plans")
 @pytest.mark.parametrize("gone", ["dropped", "released"])
 def test_no_plan_that_was_laid_out_keeps_values_alive_after_an_edit(gone: str) -> None:
-    g = rg.Graph()
+    g = rg.Graph(jit=False)
     x, y = long_model(g, g.param(np.linspace(0.0, 1.0, 5)))
     loss = (y * y).sum()
     other = g.keep(g.input(1.0) + 1.0)
@@ -435,7 +435,7 @@ def test_no_plan_that_was_laid_out_keeps_values_alive_after_an_edit(gone: str) -
 @pytest.mark.trusting
 @pytest.mark.usefixtures("long_plans")
 def test_a_plan_that_is_laid_out_keeps_nothing_alive() -> None:
-    g = rg.Graph()
+    g = rg.Graph(jit=False)
     x, y = long_model(g)
     for i in range(2 * hot.OFTEN):
         x.set(np.full(5, float(i)))
@@ -457,7 +457,7 @@ def test_an_interrupt_in_a_plan_that_is_laid_out_loses_nothing(how: Any) -> None
     at, more = 0, True
     while more:
         at += 1
-        g = rg.Graph()
+        g = rg.Graph(jit=False)
         x, y = long_model(g)
         for i in range(hot.OFTEN + 3):
             x.set(np.full(5, float(i)))
@@ -465,7 +465,7 @@ def test_an_interrupt_in_a_plan_that_is_laid_out_loses_nothing(how: Any) -> None
         assert count_laid_out(g) == 1
         x.set(np.full(5, -3.0))
         more = how(lambda y=y: y.value, at)
-        other, z = long_model(rg.Graph())
+        other, z = long_model(rg.Graph(jit=False))
         other.set(np.full(5, -3.0))
         assert y.value.tobytes() == z.value.tobytes(), at
         g.check_invariants()

@@ -237,6 +237,7 @@ def test_doctor_names_what_is_there(capsys) -> None:
         "absent",
         "backend",
         "gpu",
+        "driver",
         "threads",
         "blas",
     ]
