@@ -15,6 +15,7 @@ from reactgrad.models.export import (
     Lengths,
     check,
     drafted,
+    network_in_mode,
     open_slots,
     proto_of,
     write,
@@ -81,7 +82,7 @@ def to_onnx(
         )
     named = _named(outputs, "outputs")
     graph = _graph_of(named)
-    network = rg.to_networkx(graph)
+    network = network_in_mode(graph)
     labels = {name: var.name for name, var in named.items()}
     if inputs is None:
         given = {label: graph[label] for label in _leaves(network, labels.values())}

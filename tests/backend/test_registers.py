@@ -734,6 +734,8 @@ def test_a_sum_that_does_not_begin_at_0_is_left_to_numpy() -> None:
     assert instructions(partial(np.add.reduce, x, 0, None, out, True, -1.0)) is None
 
 
+@pytest.mark.trusting
+@pytest.mark.whole
 @needs_machine
 def test_by_default_a_plan_becomes_a_program_once_it_runs_often() -> None:
     graph, eager = rg.Graph(), rg.Graph(jit=True)

@@ -1,5 +1,6 @@
 """From a live graph to a file of ONNX.
 
+- ``_modes``: the present branch in place of choices by train or eval mode.
 - ``_trace``: the nodes between inputs and outputs, in order; what has no form in a file is refused at once.
 - ``_node``: one node, and the table from ops to writers.
 - ``_lengths``: lengths that are open, as numbers that the file computes.
@@ -27,4 +28,5 @@ from reactgrad.models.export._file import proto_of as proto_of
 from reactgrad.models.export._file import write as write
 from reactgrad.models.export._lengths import Lengths as Lengths
 from reactgrad.models.export._lengths import open_slots as open_slots
+from reactgrad.models.export._modes import network_in_mode as network_in_mode
 from reactgrad.models.export._trace import drafted as drafted

@@ -17,6 +17,7 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.models._errors import OpError
 from reactgrad.models.export._draft import Draft, Step
+from reactgrad.models.export._modes import network_in_mode
 from reactgrad.models.export._trace import drafted
 
 # Lengths to draw up with: multiples of many numbers, for models that take a length apart.
@@ -143,7 +144,7 @@ class Lengths:
                 f"freely: {lengths} do not fit. Declare those that are fixed, as g.input(shape=(None, 3))."
             )
         fork, twins = found
-        network = rg.to_networkx(fork)
+        network = network_in_mode(fork)
         labels = dict(zip((*self.inputs, *self.outputs), (var.name for var in twins), strict=True))
         inputs = {labels[name]: name for name in self.inputs}
         outputs = {name: labels[name] for name in self.outputs}

@@ -55,6 +55,7 @@ CASES = [
     Case("cumprod", *same("cumprod", 1), M, dtypes="dfei?D", empty=[(0, 4)]),
     Case("cumprod of all", *same("cumprod"), M, dtypes="df"),
     Case("cumprod along the first", *same("cumprod", 0), M, dtypes="df"),
+    Case("cumulative_sum of a row", *same("cumulative_sum"), [(4,)], dtypes="df"),
     Case("cumulative_sum", *same("cumulative_sum", axis=0, include_initial=True), M, dtypes="dfi"),
     Case(
         "cumulative_prod", *same("cumulative_prod", axis=1, include_initial=True), M, dtypes="dfi"
