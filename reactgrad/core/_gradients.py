@@ -139,23 +139,22 @@ class GradientBlocks:
     __slots__ = ("_blocks", "known")
 
     def __init__(self) -> None:
-        self._blocks: weakref.WeakSet[GradientBlock] = weakref.WeakSet()
-        self.known: object = object()
+        # None before the first one: most graphs, and nearly all forks, have no block.
+        self._blocks: weakref.WeakSet[GradientBlock] | None = None
+        self.known: object = None
 
     def all(self) -> list[GradientBlock]:
         """Return the blocks."""
-        return list(self._blocks)
+        return [] if self._blocks is None else list(self._blocks)
 
     def __contains__(self, block: GradientBlock) -> bool:
         """Return whether ``backward`` writes gradients into this block."""
-        return block in self._blocks
+        return self._blocks is not None and block in self._blocks
 
     def add(self, block: GradientBlock) -> None:
         """Add a block, in place of those that share a param with it."""
-        for one in self.all():
-            if not block.places.keys().isdisjoint(one.places):
-                self._blocks.discard(one)
-        self._blocks.add(block)
+        apart = [one for one in self.all() if block.places.keys().isdisjoint(one.places)]
+        self._blocks = weakref.WeakSet([*apart, block])
         self.known = object()
 
 
