@@ -365,7 +365,7 @@ class DataLoader:
         there = saved.get("bit_generator") if isinstance(saved, Mapping) else saved
         if there != kind:
             raise DataError(
-                f"loader.load_state_dict: the state is that of a {there!r:.40}, and this "
+                f"loader.load_state_dict: the state is that of a {there!s:.40}, and this "
                 f"loader draws from a {kind}. Make the loader with a generator of that kind as rng=."
             )
         try:
