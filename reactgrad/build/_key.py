@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reactgrad.core._core import Core, V
 
 
-# Numbers of calls, which no node reaches. NumPy would round larger ones in a list: they are no int64.
+# Numbers of calls, which no node reaches.
 CALLS = 1 << 62
 # How often draws that are not built yet were touched in the run that a checkpoint goes on with, by their numbers.
 coming: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()

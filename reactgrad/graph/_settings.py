@@ -127,11 +127,11 @@ class Settings(Core[Var]):
         would call, so values have the same bits. Versions and the nodes that run are the same, too.
         Other nodes, nodes after a cutoff, and reads that happen once run as before. The driver is
         compiled when the package is built, where there is a C compiler; ``reactgrad doctor`` says
-        whether it is there. It is on by default then. Without it numba does the same, where it is
-        installed and ``jit`` is set, and everything works without both. Ops with compiled loops of their own
-        (``rg.extend``) are computed by these, with any number of elements, whether the read repeats or
-        not: ``rg.norm_cdf``, ``rg.erf`` and ``rg.erfc``, with the same bits, and the neurons of
-        ``reactgrad.neat``, whose documentation says how far they agree with NumPy's.
+        whether it is there. It is on by default then, for plans that have run 16 times. Without it numba
+        does the same, where it is installed and ``jit`` is set, and everything works without both. Ops with
+        compiled loops of their own (``rg.extend``) are computed by these, with any number of elements,
+        whether the read repeats or not: ``rg.norm_cdf``, ``rg.erf`` and ``rg.erfc``, with the same bits,
+        and the neurons of ``reactgrad.neat``, whose documentation says how far they agree with NumPy's.
 
         ``True`` is 1: the reading thread only. With a larger number, so many threads share the elements
         where this pays, from some 500,000 elements in a row of steps on. The bits stay the same.

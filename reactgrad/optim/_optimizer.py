@@ -82,7 +82,11 @@ class Optimizer:
             if not 0.0 <= value <= 1.0:
                 raise DTypeError(f"{who}({name}={value!r}) must be from 0 to 1.")
         betas = options.get("betas", (0.0, 0.0))
-        if len(betas) != 2 or not all(0.0 <= value < 1.0 for value in betas):
+        if (
+            not isinstance(betas, tuple | list)
+            or len(betas) != 2
+            or not all(0.0 <= value < 1.0 for value in betas)
+        ):
             raise DTypeError(
                 f"{who}(betas={betas!r}): two numbers, and each must be at least 0 and below 1."
             )

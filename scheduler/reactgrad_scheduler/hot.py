@@ -3,6 +3,8 @@
 The data of the calls of a long plan lies wherever it was made, so each call waits for a slower cache. A
 copy in the order of the plan corrects that. It takes about the time that twenty runs save, so it is
 made for a few plans only.
+
+A host may have a better form for calls that run often, ``Calls.compiled``; those are not laid out.
 """
 
 from __future__ import annotations

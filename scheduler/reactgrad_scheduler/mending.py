@@ -79,12 +79,17 @@ class Mending:
                 self._raw.release()
             inside = False
         acquire = tables.lock.usual if inside and tables is not None else self._raw.acquire
-        if not acquire(blocking, timeout):
-            return False
-        if not inside and tables is not None:
-            tables.lock.forget_ended()
-        self.now(inside)
-        return True
+        try:
+            if not acquire(blocking, timeout):
+                return False
+            if not inside and tables is not None:
+                tables.lock.forget_ended()
+            self.now(inside)
+            return True
+        except BaseException:
+            if not inside and self._raw._is_owned():
+                self._raw.release()
+            raise
 
     def now(self, inside: bool) -> None:
         """Mend with the lock held; release it if that fails. ``inside``: the thread held it before."""

@@ -136,8 +136,8 @@ class Scheduler(ReadsInside):
         under_way = self.lock.gates or self.computing or self.frames or self.unfinished
         if self.crew is not None or (inside and (under_way or self.host.is_building())):
             return
-        self.lock.as_usual(mended=True)
         try:
+            self.lock.as_usual(mended=True)
             self._clear_away(0)
             self.reads.clear()
             self.inner.clear()

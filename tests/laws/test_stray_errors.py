@@ -187,3 +187,38 @@ def test_a_transaction_is_given_back_wherever_its_end_is_cut_short(
                 x.set(4.0)
             assert (y.value, slope.value) == (12.0, 4.0)
             assert not g._lock.owners
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_while_ended_blocks_are_dropped_is_mended_by_the_use_after_it(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left() -> tuple[rg.Graph, rg.Var, rg.Var]:
+        """A graph whose transaction was cut short before its block was dropped."""
+        g = rg.Graph()
+        x = g.input(2.0)
+        y = x * 3.0
+        assert y.value == 6.0
+
+        def cut_short(lock: object, owner: object) -> None:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(g._lock), "drop", cut_short)
+            with suppress(error), g.transaction():
+                x.set(5.0)
+        assert g._lock.owners
+        return g, x, y
+
+    g, _, y = left()
+    lines = lines_of(lambda: y.value)
+    for at in range(1, lines + 1):
+        g, x, y = left()
+        with suppress(error):
+            struck(lambda y=y: y.value, at, error)
+        g.check_invariants()
+        assert (x.value, y.value) == (2.0, 6.0), at
+        assert not g._lock.owners
+        with g.transaction():
+            x.set(4.0)
+        assert y.value == 12.0

@@ -52,18 +52,19 @@ def test_slopes_of_beta_and_dirichlet(dtype: str) -> None:
 @pytest.mark.parametrize(("a", "b"), [(0.7, 1.3), (2.0, 3.0), (20.0, 50.0)])
 def test_slopes_of_beta_are_those_of_a_quotient_of_gamma_draws(a: float, b: float) -> None:
     """The path that the draws take is another one; the mean slope of any function is the same."""
-    g = rg.Graph(rng=1)
-    leaves = [g.param(np.full(2 * N, a)), g.param(np.full(2 * N, b))]  # a slope for each draw
-    x = R.beta(*leaves)
+    g, many = rg.Graph(rng=1), 20 * N
+    leaves = [g.param(np.full(many, a)), g.param(np.full(many, b))]  # a slope for each draw
     first, second = R.gamma(leaves[0], 1.0), R.gamma(leaves[1], 1.0)
-    y = first / (first + second)
-    for function in (lambda v: v, lambda v: v * v, lambda v: rg.sin(5.0 * v)):
-        slopes = [[one.value for one in rg.grad(function(v).sum(), leaves)] for v in (x, y)]
-        found, wanted = (np.mean(one, axis=1) for one in slopes)
-        # Five standard errors of the difference.
-        errors = np.sqrt(sum(np.var(one, axis=1) for one in slopes) / (2 * N))
-        assert (errors < 0.02).all()
-        assert (np.abs(found - wanted) < 5.0 * errors).all()
+    draws = [R.beta(*leaves), first / (first + second)]
+    along = [[slope.value for slope in rg.grad(x.sum(), leaves)] for x in draws]
+    for slope_at in (np.ones_like, lambda v: 2.0 * v, lambda v: 5.0 * np.cos(5.0 * v)):
+        slopes = np.array(
+            [[slope_at(x.value) * one for one in own] for x, own in zip(draws, along, strict=True)]
+        )
+        found, wanted = slopes.mean(axis=2)
+        errors = np.sqrt(slopes.var(axis=2).sum(axis=0) / many)  # standard errors of the difference
+        most = np.minimum(5.0 * errors, 2e-3 + 0.05 * np.abs(wanted))
+        assert (np.abs(found - wanted) < most).all()
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.4, 1.0, 3.0, 40.0])

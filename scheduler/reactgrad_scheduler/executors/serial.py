@@ -211,18 +211,19 @@ def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
         if bound is None:
             return run_openly(scheduler, plan)
     rows = None
-    if isinstance(bound, Calls) and bound.patience and scheduler.stopwatch is None:
-        bound.patience -= 1
-        if not bound.patience:
-            bound, step_slots = bound.compiled(plan.step_slots)
-            plan.fused, plan.call_slots = bound, step_slots
-    elif isinstance(bound, Calls) and bound.pays and scheduler.stopwatch is None:
-        plan.heat += 1
-        rows = plan.laid_out
-        if rows is None and plan.heat >= OFTEN:
-            if scheduler.hot is None:
-                scheduler.hot = Hot()
-            rows = scheduler.hot.lay_out(plan, bound)
+    if isinstance(bound, Calls) and scheduler.stopwatch is None:
+        if bound.patience:
+            bound.patience -= 1
+            if not bound.patience:
+                bound, step_slots = bound.compiled(plan.step_slots)
+                plan.fused, plan.call_slots = bound, step_slots
+        elif bound.pays:
+            plan.heat += 1
+            rows = plan.laid_out
+            if rows is None and plan.heat >= OFTEN:
+                if scheduler.hot is None:
+                    scheduler.hot = Hot()
+                rows = scheduler.hot.lay_out(plan, bound)
     steps: Iterator[Any] = iter(bound if rows is None else rows)
     computing.append(UNKNOWN)
     frame = Frame(scheduler, plan, steps, len(computing), step_slots)
