@@ -375,6 +375,14 @@ def _form(name: str, found: object) -> object:
     return found
 
 
+# Ops that are called with arguments of PyTorch, as dim= for axis=. Inside of the package they are called directly.
+for _name in (
+    *("concatenate", "stack", "split", "unbind", "squeeze", "expand_dims", "transpose", "reshape"),
+    *("clip", "layer_norm", "where", "astype", "broadcast_to"),
+):
+    globals()[_name] = _explained(f"rg.{_name}", globals()[_name], __name__)
+del _name
+
 __getattr__, __dir__ = _later(__name__, _LATER, _absent_from_package, _form)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import update_wrapper
+from functools import lru_cache, update_wrapper
 from typing import Any
 
 from reactgrad._errors import DTypeError
@@ -46,6 +46,29 @@ def misfit(
         ]
         return unknown_keyword(call, unknown, known)
     return DTypeError(f"{call}: {reason}. Its arguments are {signature}.")
+
+
+@lru_cache(256)
+def _names(function: Callable[..., Any]) -> frozenset[str] | None:
+    parameters = inspect.signature(function).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return None
+    return frozenset(parameters)
+
+
+def check_names(kind: type, call: str, args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise ``DTypeError`` for arguments by name that a class does not take, which is being called.
+
+    Parameters
+    ----------
+    call : str
+        The class, as ``"rg.nn.Linear"``.
+    """
+    known = _names(kind.__init__)
+    if known is not None and not known.issuperset(kwargs):
+        found = misfit(call, kind.__init__, (None, *args), kwargs)
+        if found is not None:
+            raise found
 
 
 def explained(call: str, function: Callable[..., Any], module: str) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ an op, of a function of NumPy, or nearly that of something that exists.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn
 
@@ -37,13 +38,13 @@ class AbsentError(ReactgradError, AttributeError):
         return AbsentError, (self.args[0], self.name, self.has), vars(self)
 
 
-def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
+def by_name(*rows: tuple[str, str]) -> dict[str, str]:
     """Return what to write for each of the names in the first column."""
     return {name: way for names, way in rows for name in names.split()}
 
 
 # What to write, as code, or as a sentence if it begins with a capital; {x} is the Var.
-OF_VARS: Final = _by_name(
+OF_VARS: Final = by_name(
     ("data values get read array result cpu tensor", "{x}.value"),
     (
         "eval compute run forward evaluate block_until_ready",
@@ -102,9 +103,12 @@ OF_VARS: Final = _by_name(
     ("invalidate", "{x}.touch()"),
     ("dirty is_dirty stale", "{x}.is_stale"),
     ("abs", "abs({x})"),
+    ("contiguous", "Values are arrays of one layout, so take {x} itself"),
+    ("masked_fill masked_fill_", "rg.where(mask, value, {x})"),
+    ("gather", "rg.take_along_axis({x}, index, axis)"),
 )
 
-OF_GRAPHS: Final = _by_name(
+OF_GRAPHS: Final = by_name(
     (
         "variable placeholder var Variable signal state",
         "g.input(value), or g.param(value) for what is trained",
@@ -143,7 +147,7 @@ OF_GRAPHS: Final = _by_name(
     ("flush settle propagate sync", "g.stabilize()"),
 )
 
-OF_PACKAGE: Final = _by_name(
+OF_PACKAGE: Final = by_name(
     (
         "variable Variable tensor Tensor array asarray as_tensor placeholder signal Signal",
         "rg.input(value), rg.param(value) if it is trained, or rg.const(value) if it never changes",
@@ -170,10 +174,35 @@ OF_PACKAGE: Final = _by_name(
     ("save", "g.save(path)"),
     ("jacfwd jacrev", "rg.jacobian(f)"),
     ("gradient gradients", "rg.grad(y, x)"),
+    ("manual_seed seed", "g.reseed(7), or rg.Graph(rng=7); layers take a seed of their own, rng=7"),
+    ("rand", "rg.random.uniform((2, 3))"),
+    ("randn", "rg.random.normal((2, 3))"),
+    ("randint", "rg.random.integers(low, high, (2, 3))"),
+    ("randperm", "rg.random.permutation(n)"),
+    ("from_numpy", "rg.input(array), rg.param(array) if it is trained, or rg.const(array)"),
+    (
+        "FloatTensor DoubleTensor LongTensor",
+        "rg.input(value, dtype='float32') with the dtype that it is of",
+    ),
+    ("float double half long int", "a dtype of NumPy, as rg.float32 or 'float32'"),
+    (
+        "set_default_dtype",
+        "Each layer and leaf is given its dtype: write rg.nn.Linear(3, 2, dtype='float32'), or net.float()",
+    ),
+    ("cuda", "rg.devices() for the devices there are, and x.to('cuda:0')"),
+    ("device", "the device as text, x.to('cuda:0')"),
+    (
+        "utils",
+        "Datasets and loaders are in rg.data, and clip_grad_norm_ is in rg.optim: write rg.data.DataLoader(...)",
+    ),
+    ("Module Linear Sequential", "rg.nn.{name}"),
+    ("SGD Adam AdamW", "rg.optim.{name}"),
+    ("DataLoader Dataset", "rg.data.{name}"),
+    ("load_state_dict", "net.load_state_dict(rg.load_weights(path))"),
 )
 
 # Arguments of other libraries, by what they are called here, and those that nothing is called here.
-_ARGUMENTS: Final = _by_name(
+_ARGUMENTS: Final = by_name(
     ("dim dims axes", "axis"),
     ("keepdim keep_dims", "keepdims"),
     ("retain retain_grad", "retain_graph"),
@@ -185,6 +214,9 @@ _ARGUMENTS: Final = _by_name(
     ("strict materialize_grads", "allow_unused"),
     ("argnum", "argnums"),
     ("correction", "ddof"),
+    ("num_workers", "workers"),
+    ("generator", "rng"),
+    ("learning_rate", "lr"),
 )
 _LEFT_OUT: Final = {
     "create_graph": "gradients are nodes that can be differentiated again, so leave it out",
@@ -195,6 +227,23 @@ _LEFT_OUT: Final = {
     "initial": "add it, or take rg.maximum or rg.minimum with it, behind",
     "inplace": "values are never written in place, so leave it out",
     "ddof": "it is an argument of rg.var and rg.std",
+    "device": "what is made is moved by .to('cuda:0') behind, so leave it out",
+    "requires_grad": "params are trained until they are frozen: write .freeze() behind",
+    "pin_memory": "batches are arrays in the memory of the host, so leave it out",
+    "pin_memory_device": "batches are arrays in the memory of the host, so leave it out",
+    "persistent_workers": "workers are threads, which start at once, so leave it out",
+    "prefetch_factor": "each worker has two batches loaded or under way, so leave it out",
+    "multiprocessing_context": "workers are threads, so leave it out",
+    "worker_init_fn": "workers are threads of this process; rg.data.batch_rng() gives each batch random numbers of its "
+    "own, so leave it out",
+    "timeout": "workers are threads, which cannot be lost, so leave it out",
+    "foreach": "all params of a group are changed at once anyway, so leave it out",
+    "fused": "all params of a group are changed at once anyway, so leave it out",
+    "capturable": "steps are made by NumPy, so leave it out",
+    "differentiable": "a step sets leaves, and no gradient passes it, so leave it out",
+    "verbose": "the rates are shown by get_last_lr(), so leave it out",
+    "size_average": "write reduction='mean' or reduction='sum'",
+    "reduce": "write reduction='none' for the costs of all samples",
 }
 
 
@@ -254,6 +303,17 @@ class Absent:
         raise self._error(thing, self._name)
 
 
+class AbsentInSlots(Absent):
+    """An ``Absent`` of a class with slots, which also says what to write instead of an assignment."""
+
+    __slots__ = ()
+
+    def __set__(self, thing: Any, value: object) -> NoReturn:
+        if OF_VARS.get(self._name) == "{x}.value":
+            thing.value = value  # which says how values are set
+        raise self._error(thing, self._name)
+
+
 def refuse(kind: type, names: Iterable[str], error: Callable[[Any, str], AttributeError]) -> None:
     """Let a class say what to write for names of other libraries, where it has no such attribute.
 
@@ -264,18 +324,29 @@ def refuse(kind: type, names: Iterable[str], error: Callable[[Any, str], Attribu
     """
     for name in names:
         if not hasattr(kind, name):
-            setattr(kind, name, Absent(name, error))
+            absent = Absent if kind.__dictoffset__ else AbsentInSlots
+            setattr(kind, name, absent(name, error))
 
 
 def present(thing: object) -> list[str]:
     """Return the names of the attributes that an object has, for ``__dir__``."""
+    own = getattr(thing, "__dict__", ())
     absent = {
         name
         for one in type(thing).__mro__
         for name, what in vars(one).items()
-        if type(what) is Absent
+        if isinstance(what, Absent) and name not in own
     }
     return [name for name in object.__dir__(thing) if name not in absent]
+
+
+def absent_from(module: str, habits: Mapping[str, str]) -> Callable[[str], NoReturn]:
+    """Return a ``__getattr__`` for a module, which says what to write for names that it does not have."""
+
+    def find(name: str) -> NoReturn:
+        raise absent(f"module {module!r}", "x", name, habits, vars(sys.modules[module]))
+
+    return find
 
 
 def absent_from_package(name: str, has: Iterable[str]) -> AttributeError:
@@ -297,6 +368,11 @@ def unknown_keyword(call: str, given: Mapping[str, Any], known: Iterable[str]) -
     name, value = next(iter(given.items()))
     shown = shortened(told(value), 60)
     meant = _ARGUMENTS.get(name)
+    if name == "unbiased" and "ddof" in known:
+        meant, shown = "ddof", "1" if value else "0"
+        return DTypeError(
+            f"{call} has no argument {name!r}, as in {name}={told(value)}. Write ddof={shown}."
+        )
     if meant not in known and name not in _LEFT_OUT:
         from difflib import get_close_matches  # slow to import, and only for this
 

@@ -11,6 +11,8 @@
 It knows no graph: batches are NumPy arrays.
 """
 
+from reactgrad._habits import absent_from as _absent_from
+from reactgrad._names_of_torch import OF_DATA as _OF_DATA
 from reactgrad.data._batch_rng import batch_rng as batch_rng
 from reactgrad.data._collate import default_collate as default_collate
 from reactgrad.data._dataset import ArrayDataset as ArrayDataset
@@ -37,3 +39,5 @@ from reactgrad.data._transforms import OneHot as OneHot
 from reactgrad.data._transforms import RandomCrop as RandomCrop
 from reactgrad.data._transforms import RandomHorizontalFlip as RandomHorizontalFlip
 from reactgrad.data._transforms import ToFloat as ToFloat
+
+__getattr__ = _absent_from(__name__, _OF_DATA)

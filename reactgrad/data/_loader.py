@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
+from reactgrad._habits import unknown_keyword
 from reactgrad.data._batch_rng import batch_of
 from reactgrad.data._collate import default_collate
 from reactgrad.data._dataset import ArrayDataset, Subset, samples, taker
@@ -27,6 +28,10 @@ from reactgrad.scheduler import shortened
 # Below the size from which an allocator asks the system for memory, and gives it back, at the cost of page faults.
 CHUNK_BYTES = 1 << 16
 MOST_WORKERS = 1024
+_ARGUMENTS = (
+    *("dataset", "batch_size", "shuffle", "rng", "drop_last", "collate_fn", "workers"),
+    *("sampler", "batch_sampler"),
+)
 
 
 class _Place:
@@ -105,7 +110,10 @@ class DataLoader:
         *,
         sampler: Any = None,
         batch_sampler: Any = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            raise unknown_keyword("DataLoader", unknown, _ARGUMENTS)
         self.dataset = dataset
         self.batch_size = (
             None if batch_size is None else count("DataLoader", "batch_size", batch_size)

@@ -8,9 +8,12 @@ from typing import Any, Final
 from reactgrad import ops
 from reactgrad._calls import explain_methods
 from reactgrad._errors import DTypeError
+from reactgrad._habits import unknown_keyword
 
 # Versions of the array API standard that the package follows, the last one as a whole.
 _VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+_OPTIONS: Final = ("where", "mean", "correction")
 
 
 class ArrayMethods:
@@ -195,6 +198,7 @@ class ArrayMethods:
         **options: Any,
     ) -> Any:
         """Return the standard deviation over axes; see ``rg.std``."""
+        _check_options("x.std", options)
         return ops.std(self, axis, dtype, ddof, keepdims=keepdims, **options)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
@@ -218,7 +222,15 @@ class ArrayMethods:
         **options: Any,
     ) -> Any:
         """Return the variance over axes; see ``rg.var``."""
+        _check_options("x.var", options)
         return ops.var(self, axis, dtype, ddof, keepdims=keepdims, **options)
+
+
+def _check_options(call: str, options: dict[str, Any]) -> None:
+    """Raise ``DTypeError`` for an argument that ``std`` and ``var`` do not have."""
+    unknown = {name: value for name, value in options.items() if name not in _OPTIONS}
+    if unknown:
+        raise unknown_keyword(call, unknown, ("axis", "dtype", "ddof", "keepdims", *_OPTIONS))
 
 
 explain_methods(ArrayMethods)

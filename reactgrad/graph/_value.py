@@ -18,6 +18,7 @@ from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow._gate import detach_node, scale_grad
 from reactgrad.graph._array_methods import ArrayMethods
 from reactgrad.graph._bits import BitOperators
+from reactgrad.graph._size import Size
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
@@ -263,7 +264,7 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
             if n is None:
                 raise self._unknown_length()
             size *= n
-        return size
+        return Size(size)
 
     def _unknown_length(self) -> ShapeError:
         return ShapeError(

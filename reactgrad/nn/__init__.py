@@ -18,6 +18,8 @@ without one they follow from the seed of the graph. ``dtype=`` is that of the pa
 - The other files hold layers or criteria, a family each.
 """
 
+from reactgrad._habits import absent_from as _absent_from
+from reactgrad._names_of_torch import OF_NN as _OF_NN
 from reactgrad.nn import functional as functional
 from reactgrad.nn import init as init
 from reactgrad.nn._activations import CELU as CELU
@@ -154,3 +156,5 @@ from reactgrad.nn._transformer import TransformerDecoder as TransformerDecoder
 from reactgrad.nn._transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from reactgrad.nn._transformer import TransformerEncoder as TransformerEncoder
 from reactgrad.nn._transformer import TransformerEncoderLayer as TransformerEncoderLayer
+
+__getattr__ = _absent_from(__name__, _OF_NN)

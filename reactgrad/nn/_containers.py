@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from reactgrad._errors import DTypeError, GraphError, IndexingError
-from reactgrad.nn._module import Module
+from reactgrad.nn._module import Module, absent_of
 from reactgrad.nn._parameter import Parameter
 from reactgrad.nn._registry import changes, is_param
 
@@ -53,7 +53,7 @@ class _Container(Module):
         members = vars(self).get("_members", {})
         if name in members:
             return members[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise absent_of(self, name)
 
     def __len__(self) -> int:
         return len(self._members)

@@ -7,7 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from reactgrad._calls import check_names
 from reactgrad._errors import DTypeError, GraphError
+from reactgrad._habits import absent, present, refuse
+from reactgrad._names_of_torch import OF_MODULES
 from reactgrad.graph._var import Var
 from reactgrad.nn import _copies, _moving, _shown, _state
 from reactgrad.nn._building import ModuleCall, building, follow
@@ -58,6 +61,8 @@ class Module(Registered):
     _settings: tuple[str, ...] = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs:
+            check_names(cls, cls.__qualname__, args, kwargs)
         made = super().__new__(cls)
         object.__setattr__(made, "_record", Record())
         return made
@@ -357,8 +362,13 @@ class Module(Registered):
         """Freeze or unfreeze all params; PyTorch's name."""
         return self.unfreeze() if requires_grad else self.freeze()
 
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Set ``.grad`` of all params to ``None``."""
+        if not set_to_none:
+            raise DTypeError(
+                f"zero_grad(set_to_none={set_to_none!r:.40}): a module's params have no gradient afterwards. Leave it "
+                "out, or write opt.zero_grad(set_to_none=False) for zeros."
+            )
         for param in self.parameters():
             param.zero_grad()
 
@@ -370,12 +380,17 @@ class Module(Registered):
     float = _moving.to_float32
     double = _moving.to_float64
     half = _moving.to_float16
+    cpu = _moving.to_cpu
+    cuda = _moving.to_cuda
     twin = _copies.twin
     extra_repr = _shown.extra_repr
 
     def __repr__(self) -> str:
         """Return the tree, a line each, with shapes and counts of params."""
         return _shown.tree(self)
+
+    def __dir__(self) -> list[str]:
+        return present(self)
 
     def __copy__(self) -> Any:
         raise DTypeError(
@@ -392,3 +407,14 @@ class Module(Registered):
             "a module is not pickled: its params are nodes of a graph. Save net.state_dict(), and load it into a "
             "module that is made by the same code."
         )
+
+
+def absent_of(module: Any, name: str) -> AttributeError:
+    """Return the error for an attribute that a module does not have."""
+    if name not in OF_MODULES:
+        return AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
+    kind = "Module" if module is None else type(module).__name__
+    return absent(f"a {kind}", "net", name, OF_MODULES)
+
+
+refuse(Module, OF_MODULES, absent_of)

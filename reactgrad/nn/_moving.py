@@ -82,6 +82,17 @@ def _again(var: Var, dtype: Any, device: str | None) -> Var:
     return new
 
 
+def to_cpu(module: M, /) -> M:
+    """Return the module with params and buffers in the memory of the host; see ``to``."""
+    return to(module, device="cpu")
+
+
+def to_cuda(module: M, /, device: int | str | None = None) -> M:
+    """Return the module with params and buffers on a GPU, the first one by default; see ``to``."""
+    where = str(0 if device is None else device)
+    return to(module, device=where if where.startswith("cuda") else f"cuda:{where}")
+
+
 def to_float32(module: M, /) -> M:
     """Return the module with params and floating buffers in float32; see ``to``."""
     return to(module, np.float32)

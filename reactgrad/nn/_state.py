@@ -89,6 +89,7 @@ def load_state_dict(module: Any, /, state_dict: Mapping[str, Any], strict: bool 
     missing = [path for path in known if path not in state_dict]
     unexpected = [str(path) for path in state_dict if path not in known]
     wrong: list[str] = []
+    odd: list[str] = []
     sets: dict[Any, dict[Var, Any]] = {}
     for path, var in known.items():
         if path not in state_dict:
@@ -98,14 +99,16 @@ def load_state_dict(module: Any, /, state_dict: Mapping[str, Any], strict: bool 
             given = found.shape
             found = found.astype(var.dtype, casting="same_kind")
         except (TypeError, ValueError):
-            wrong.append(f"{path} is no array of {var.dtype}")
+            odd.append(f"{path} is {_told(state_dict[path])}, and not of {var.dtype}")
             continue
         if given != np.shape(var.numpy()):
             wrong.append(f"{path} is {given}, not {np.shape(var.numpy())}")
         else:
             sets.setdefault(var.graph, {})[var] = found
-    if wrong or (strict and (missing or unexpected)):
-        raise LoadError(_report(module, missing, unexpected, wrong, strict))
+    if wrong or odd or (strict and (missing or unexpected)):
+        if not strict:
+            missing = unexpected = []
+        raise LoadError(_report(module, state_dict, known, missing, unexpected, wrong, odd))
     for graph, values in sets.items():
         graph.set(values)
     return Keys(missing, unexpected)
@@ -116,6 +119,8 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
     if hasattr(value, "detach"):  # PyTorch's, which may require gradients or lie on a device
         value = value.detach()
         value = value.cpu() if hasattr(value, "cpu") else value
+    if _narrow(value):  # NumPy has no such dtype, and float32 holds each of its numbers
+        value = value.float() if hasattr(value, "float") else value.astype(np.float32)
     if hasattr(value, "numpy"):
         value = value.numpy()
     found = np.asarray(value)
@@ -124,20 +129,80 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
     return found
 
 
+def _narrow(value: Any) -> bool:
+    """Return whether this is a tensor or an array of bfloat16, or of floats of 8 bits."""
+    return (
+        str(getattr(value, "dtype", "")).removeprefix("torch.").startswith(("bfloat16", "float8"))
+    )
+
+
+def _told(value: Any) -> str:
+    """Return what a value is, for a message: a dtype, or a class."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    dtype = getattr(value, "dtype", None)
+    return f"a {type(value).__name__}" if dtype is None else f"of {dtype}"
+
+
 def _report(
-    module: Any, missing: list[str], unexpected: list[str], wrong: list[str], strict: bool
+    module: Any,
+    given: Mapping[str, Any],
+    known: Mapping[str, Any],
+    missing: list[str],
+    unexpected: list[str],
+    wrong: list[str],
+    odd: list[str],
 ) -> str:
     lines = [f"load_state_dict of {type(module).__name__}, nothing was loaded:"]
-    if strict and missing:
-        lines.append(f"  missing: {', '.join(missing)}")
-    if strict and unexpected:
-        lines.append(f"  unexpected: {', '.join(unexpected)}")
-    if wrong:
-        lines.append(f"  wrong shape: {'; '.join(wrong)}")
-    if strict and (missing or unexpected):
-        lines.append(
-            "Make the module as the one that was saved, or pass strict=False to load the paths that both have."
-        )
-    else:
-        lines.append("Make the module with the sizes of the one that was saved.")
+    for what, found in (
+        ("missing", ", ".join(missing)),
+        ("unexpected", ", ".join(unexpected)),
+        ("wrong shape", "; ".join(wrong)),
+        ("wrong dtype", "; ".join(odd)),
+    ):
+        if found:
+            lines.append(f"  {what}: {found}")
+    lines.append(_instead(given, known, bool(missing or unexpected), bool(wrong)))
     return "\n".join(lines)
+
+
+def _instead(given: Mapping[str, Any], known: Mapping[str, Any], paths: bool, shapes: bool) -> str:
+    """Return what to write instead of loading this state dict."""
+    if not paths:
+        way = "Make the module with the sizes of the one that was saved."
+        return (
+            way if shapes else "Give arrays or tensors of numbers: state[path].astype('float32')."
+        )
+    for key in ("state_dict", "model_state_dict", "model", "module", "net", "weights"):
+        if isinstance(given.get(key), Mapping):
+            return (
+                "These are no paths of a module: the state dict is one of the values. Write "
+                f"net.load_state_dict(state[{key!r}])."
+            )
+    start = _prefix(given, known)
+    if start:
+        return (
+            f"The paths of this state dict begin with {start!r}, which the module's do not. Write net.load_state_dict("
+            f"{{path.removeprefix({start!r}): array for path, array in state.items()}})."
+        )
+    start = _prefix(known, given)
+    if start:
+        return (
+            f"The paths of the module begin with {start!r}, which those of this state dict do not. Write "
+            f"net.{start[:-1]}.load_state_dict(state)."
+        )
+    return "Make the module as the one that was saved, or pass strict=False to load the paths that both have."
+
+
+def _prefix(longer: Mapping[str, Any], shorter: Mapping[str, Any]) -> str:
+    """Return what to take away from the paths of one to have most of those of the other; "" if there is none."""
+    if not longer or not shorter:
+        return ""
+    first = next(iter(shorter))
+    for path in longer:
+        if isinstance(path, str) and path.endswith(f".{first}"):
+            start = path.removesuffix(first)
+            same = [one for one in shorter if start + str(one) in longer]
+            if 2 * len(same) > len(shorter):
+                return start
+    return ""

@@ -12,6 +12,8 @@ from typing import Any
 
 from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._habits import absent_from as _absent_from
+from reactgrad._names_of_torch import OF_FUNCTIONAL as _OF_FUNCTIONAL
 from reactgrad.nn._activations import axis_of_classes
 from reactgrad.ops import arrangement, neural
 from reactgrad.ops import relu as relu
@@ -236,3 +238,6 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     width = [(0, 0)] * (x.ndim - len(pairs)) + pairs
     options = {"constant_values": value or 0.0} if mode == "constant" else {}
     return arrangement.pad(x, width, _BEYOND[mode], **options)
+
+
+__getattr__ = _absent_from(__name__, _OF_FUNCTIONAL)

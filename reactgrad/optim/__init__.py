@@ -8,6 +8,8 @@
 - ``_schedules``, ``_policies``: learning rates that follow the number of steps, or a measure.
 """
 
+from reactgrad._habits import absent_from as _absent_from
+from reactgrad._names_of_torch import OF_OPTIM as _OF_OPTIM
 from reactgrad.optim._adam import Adam as Adam
 from reactgrad.optim._adam import AdamW as AdamW
 from reactgrad.optim._adaptive import Adamax as Adamax
@@ -34,3 +36,5 @@ from reactgrad.optim._sgd import SGD as SGD
 from reactgrad.optim._squares import Adadelta as Adadelta
 from reactgrad.optim._squares import Adagrad as Adagrad
 from reactgrad.optim._squares import RMSprop as RMSprop
+
+__getattr__ = _absent_from(__name__, _OF_OPTIM)

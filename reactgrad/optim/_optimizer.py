@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from reactgrad._calls import check_names
 from reactgrad._errors import DTypeError, GradientError, LoadError, ReactgradError
 from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.optim._bucket import LARGE, Arrays, Bucket
@@ -50,6 +51,11 @@ class Optimizer:
     """
 
     OPTIONS: ClassVar[dict[str, Any]] = {"lr": 1e-3}
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs:
+            check_names(cls, cls.__qualname__, args, kwargs)
+        return super().__new__(cls)
 
     def __init__(self, params: Any, **options: Any) -> None:
         who = type(self).__name__

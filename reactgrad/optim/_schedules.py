@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from reactgrad._calls import check_names
 from reactgrad._errors import DTypeError, LoadError
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.scheduler import told
@@ -31,6 +32,11 @@ class LRScheduler:
     """
 
     KEYS: ClassVar[tuple[str, ...]] = ()  # options that are saved
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs:
+            check_names(cls, cls.__qualname__, args, kwargs)
+        return super().__new__(cls)
 
     def __init__(self, optimizer: Optimizer) -> None:
         if not isinstance(optimizer, Optimizer):

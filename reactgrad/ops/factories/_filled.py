@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import ShapeError
+from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, current_graph, stacked
 from reactgrad.ops._deferred import deferred
@@ -56,7 +56,9 @@ def zeros(shape: Shape, dtype: Any = float, *, device: str | None = None) -> Any
     >>> x.shape, x.dtype
     ((2, 3), dtype('float32'))
     """
-    return _const("zeros", current_graph(), shape, np.zeros((), _dtype("zeros", dtype)), device)
+    return _const(
+        "zeros", current_graph(), shape, np.zeros((), _dtype("zeros", dtype, shape)), device
+    )
 
 
 def ones(shape: Shape, dtype: Any = float, *, device: str | None = None) -> Any:
@@ -70,7 +72,7 @@ def ones(shape: Shape, dtype: Any = float, *, device: str | None = None) -> Any:
     >>> x.value
     array([1., 1.])
     """
-    return _const("ones", current_graph(), shape, np.ones((), _dtype("ones", dtype)), device)
+    return _const("ones", current_graph(), shape, np.ones((), _dtype("ones", dtype, shape)), device)
 
 
 def empty(shape: Shape, dtype: Any = float, *, device: str | None = None) -> Any:
@@ -84,7 +86,7 @@ def empty(shape: Shape, dtype: Any = float, *, device: str | None = None) -> Any
     >>> x.value
     array([0, 0])
     """
-    return zeros(shape, dtype, device=device)
+    return zeros(shape, _dtype("empty", dtype, shape), device=device)
 
 
 def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Any:
@@ -280,5 +282,10 @@ def _on(device: str | None, x: Any) -> Any:
     return x if device is None or device == x.device else x.to(device)
 
 
-def _dtype(name: str, dtype: Any) -> Any:
+def _dtype(name: str, dtype: Any, shape: Any = None) -> Any:
+    if type(dtype) is int and isinstance(shape, int):
+        raise DTypeError(
+            f"rg.{name}({shape}, {dtype}): the shape is one argument, and the second one is the dtype. Write "
+            f"rg.{name}(({shape}, {dtype}))."
+        )
     return read_dtype(name, np.dtype(dtype) if dtype in (float, int, bool, complex) else dtype)

@@ -101,6 +101,7 @@ def cross_entropy(
         )
     log_probabilities: Any = log_softmax(logits, axis)
     if wanted.dtype.kind in "iu":
+        _check_numbers(log_probabilities, wanted, axis)
         return _of_numbers(
             log_probabilities, wanted, axis, weight, ignore_index, label_smoothing, reduction
         )
@@ -123,6 +124,26 @@ def cross_entropy(
     if weight is not None:
         wanted = wanted * _along(weight, log_probabilities, axis)
     return reduced("cross_entropy", -sum(wanted * log_probabilities, axis), reduction)
+
+
+def _check_numbers(scores: Any, labels: Any, axis: int) -> None:
+    """Raise ``ShapeError`` for integers in a shape of something else than the numbers of classes."""
+    shape, given = known_shape(scores), labels.shape
+    if shape is None or len(given) != len(shape):
+        return
+    axis %= len(shape)
+    short = (*shape[:axis], 1, *shape[axis + 1 :])
+    written = f"cross_entropy of scores of shape {shape} with labels of shape {given} and dtype {labels.dtype}"
+    if agree(short, given) and shape[axis] != 1:
+        raise ShapeError(
+            f"{written}: labels that are integers are the number of each sample's class, in the shape of the scores "
+            f"without axis {axis}. Write labels.squeeze({axis})."
+        )
+    if agree(shape, given):
+        raise ShapeError(
+            f"{written}: labels that are integers are the number of each sample's class, and not a row for each. For "
+            f"rows of zeros and ones write labels.argmax({axis}); for probabilities labels.astype(float)."
+        )
 
 
 def _along(weight: Any, like: Any, axis: int) -> Any:
