@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -44,7 +45,8 @@ def to_onnx(
         Where the file appears, whole or not at all; without it nothing is written.
     inputs : mapping of str to Var, or iterable of Var, optional
         The inputs of the model, which may be any nodes. Other input leaves keep their value, as
-        initialisers. By default all input leaves that the outputs need.
+        initialisers. By default all input leaves that the outputs need, but for the buffers of modules,
+        such as running statistics.
     opset : int
         The version of the standard's ops, from 18 on.
     external_data : bool, optional
@@ -85,7 +87,10 @@ def to_onnx(
     network = network_in_mode(graph)
     labels = {name: var.name for name, var in named.items()}
     if inputs is None:
-        given = {label: graph[label] for label in _leaves(network, labels.values())}
+        held = _of_modules(graph)
+        given = {
+            label: graph[label] for label in _leaves(network, labels.values()) if label not in held
+        }
     else:
         given = _named(inputs, "inputs")
     _refuse_clashes(given, named)
@@ -149,6 +154,15 @@ def _graph_of(named: dict[str, Any]) -> rg.Graph:
             "nodes of one graph, at least one."
         )
     return next(iter(graphs.values()))
+
+
+def _of_modules(graph: rg.Graph) -> set[str]:
+    """Return the names of the inputs that modules hold, among those that have been called in a graph."""
+    if "reactgrad.nn" not in sys.modules:
+        return set()
+    from reactgrad.nn._building import inputs_of_modules
+
+    return {var.name for var in inputs_of_modules(graph)}
 
 
 def _leaves(network: Any, labels: Iterable[str]) -> list[str]:

@@ -8,9 +8,15 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import GraphError, UnsetError
+from reactgrad.graph._detached import DetachedVar
+from reactgrad.graph._var import Var
 from reactgrad.nn._registry import named_by_hand, parts_of
 from reactgrad.nodes._handle import Handle, entered, graph_of
+from reactgrad.nodes._nested import mapped
+from reactgrad.ops import astype
 from reactgrad.subgraphs._sharing import Sharing
 from reactgrad.subgraphs._subgraph import Subgraph
 
@@ -50,6 +56,7 @@ class Building:
         self.at.append(path)
         try:
             with self.graph.scope(name.replace(".", "/") or type(module).__name__):
+                args, kwargs = _narrowed(parts_of(module).dtype, args, kwargs)
                 return module.forward(*args, **kwargs)
         finally:
             self.at.pop()
@@ -78,12 +85,45 @@ class ModuleCall(Subgraph[..., Any]):
             graph = graph_of((args, kwargs))
         if module._record.label is None:
             _name(graph, module)
+        if _has_views(args) or _has_views(kwargs):
+            args, kwargs = mapped((args, kwargs), lambda one: self._carried(graph, one))
         with entered(graph):
             result, moments = self(_edition(parts), *args, **kwargs)
         if moments:
             follow(moments)
             module._record.moments = moments
         return result
+
+    def _carried(self, graph: Any, one: Any) -> Any:
+        """Return an argument as it is given on: the value of one that is state of this module's loop.
+
+        A node that followed it would keep all steps before, and recompute them after each change of a param.
+        """
+        if not isinstance(one, DetachedVar) or one._graph is not graph:
+            return one
+        pool = graph._subgraphs
+        return one.base.value if pool is not None and pool.carried(graph, self, one._slot) else one
+
+
+def inputs_of_modules(graph: Any) -> list[Var]:
+    """Return the buffers, and the switches of train mode, of all modules that have been called in a graph."""
+    found: list[Var] = []
+    for of in _labels.get(graph, {}).values():
+        if (module := of()) is not None:
+            parts = parts_of(module)
+            found += [var for _, var, kind in parts.entries if kind != "param"]
+            switches = [one._record.switch for _, one in parts.modules]
+            found += [one for one in switches if one is not None and one._graph is graph]
+    return found
+
+
+def _has_views(value: Any) -> bool:
+    """Return whether there is a detached Var in a nest of arguments."""
+    if isinstance(value, tuple) or type(value) is list:
+        return any(map(_has_views, value))
+    if type(value) is dict:
+        return any(map(_has_views, value.values()))
+    return isinstance(value, DetachedVar)
 
 
 def _edition(parts: Any) -> bytes:
@@ -106,12 +146,30 @@ def _forward_of(module: Any) -> Callable[..., Any]:
         token = _building.set(call := Building(graph, module))
         try:
             with graph.scope(module._record.label):
+                args, kwargs = _narrowed(parts_of(module).dtype, args, kwargs)
                 return module.forward(*args, **kwargs), call.moments
         finally:
             _building.reset(token)
 
     forward.__name__ = type(module).__name__
     return forward
+
+
+def _narrowed(dtype: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return arguments whose floats are no wider than the params, in whose dtype a module computes."""
+    if dtype is None or dtype.itemsize >= 8:
+        return args, kwargs
+
+    def narrow(one: Any) -> Any:
+        if isinstance(one, Handle):
+            found = one._graph._host.specs[one._slot]
+            given = None if found is None or found.weak is not None else found.dtype
+        else:
+            given = one.dtype if isinstance(one, np.ndarray) else None
+        wide = given is not None and given.kind == "f" and given.itemsize > dtype.itemsize
+        return astype(one, dtype) if wide else one
+
+    return mapped((args, kwargs), narrow)
 
 
 def _name(graph: Any, module: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reactgrad._errors import DTypeError
+from reactgrad.core._moved import replaced
 from reactgrad.graph._var import Var
 from reactgrad.nn._registry import is_param, named_by_hand, parts_of
 
@@ -17,7 +18,7 @@ M = TypeVar("M")
 def to(module: M, /, *args: Any, dtype: Any = None, device: str | None = None) -> M:
     """Give the module params and floating buffers of another dtype, or on another device; return it.
 
-    They are new leaves: results that are there keep the former ones. Make optimisers afterwards.
+    They are new leaves: results that are there keep the former ones. Optimisers go on with the new ones.
 
     Parameters
     ----------
@@ -42,10 +43,12 @@ def to(module: M, /, *args: Any, dtype: Any = None, device: str | None = None) -
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is not None and wanted.kind not in "fc":
         raise DTypeError(f"to({wanted}): params are floats. Write net.to('float32').")
-    made: dict[int, Var] = {}
+    made: dict[tuple[int, int], Var] = {}
     for owner in [one for _, one in parts_of(module).modules]:
         for name, value in list(owner._attributes()):
             owner._replace(name, _moved(value, owner, name, wanted, device, made))
+    for graph in {id(new.graph): new.graph for new in made.values()}.values():
+        replaced(graph, {old: new for (of, old), new in made.items() if of == id(graph)})
     return module
 
 
@@ -58,9 +61,10 @@ def _moved(value: Any, owner: Any, name: str, dtype: Any, device: Any, made: Any
         return value if all(map(operator.is_, found.values(), value.values())) else found
     if not isinstance(value, Var) or not (is_param(value) or name in owner._record.buffers):
         return value
-    if value._slot not in made:
-        made[value._slot] = _again(value, dtype, device)
-    return made[value._slot]
+    key = (id(value._graph), value._slot)
+    if key not in made:
+        made[key] = _again(value, dtype, device)
+    return made[key]
 
 
 def _again(var: Var, dtype: Any, device: str | None) -> Var:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from reactgrad.graph._var import Var
 from reactgrad.nodes._op import PARAM
 
@@ -139,9 +141,11 @@ class Parts:
         ``"param"``, ``"buffer"``, or ``"passing"`` for a buffer that is in no ``state_dict``.
     open : bool
         Whether there are lists or dicts, which may change without notice.
+    dtype : dtype or None
+        That of all params, if they are floats of one dtype.
     """
 
-    __slots__ = ("changes", "entries", "modules", "open")
+    __slots__ = ("changes", "dtype", "entries", "modules", "open")
 
     def __init__(self, root: Registered) -> None:
         self.changes = changes[0]
@@ -149,6 +153,9 @@ class Parts:
         self.modules: list[tuple[str, Any]] = []
         self.entries: list[tuple[str, Any, str]] = []
         self._add(root, "", {})
+        found = {var.dtype for _, var, kind in self.entries if kind == "param"}
+        only = found.pop() if len(found) == 1 else None
+        self.dtype: np.dtype[Any] | None = only if only is not None and only.kind == "f" else None
 
     def _add(self, module: Any, path: str, seen: dict[int, bool]) -> None:
         """Add a module. One that is at two places has its entries at both; one inside itself does not."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad.optim._bucket import Bucket
 from reactgrad.optim._optimizer import Group, Optimizer
 from reactgrad.optim._strong_wolfe import Evaluate, strong_wolfe
@@ -206,28 +206,51 @@ class LBFGS(Optimizer):
         memory.update(d=d, t=t, prev_flat_grad=before, pairs=pairs, H_diag=scale)
         return first, memory
 
-    # Its memory is that of all params together, in their order.
+    # Its memory is that of all params together, in the order of their names in the group.
 
     def _all_buckets(self) -> list[tuple[Group, Bucket]]:
         return []
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the options and the memory of all params together, in their order."""
+        """Return the options, and the memory of all params together in the order of their names."""
         memory = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self._memory.items()}
         return {**super().state_dict(), "memory": memory}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Take over what ``state_dict`` returned, for the same params in the same order."""
-        names = self.param_groups[0]["names"]
-        groups = state_dict.get("param_groups", ())
+        """Take over what ``state_dict`` returned, by the names of the params; their order does not matter.
+
+        With ``strict=False`` and other names it takes the options and begins without a memory, which is that of
+        all params together.
+        """
+        memory = self._ordered(state_dict)
         super().load_state_dict(state_dict, strict)
-        same = len(groups) == 1 and list(groups[0]["params"]) == names
-        if not same:
-            raise DTypeError(
-                "LBFGS.load_state_dict: its memory is that of all params in their order, and these are others. "
-                "Begin without it."
-            )
-        self._memory = dict(state_dict.get("memory", {}))
+        self._memory = memory
+
+    def _ordered(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the memory of a state dict in the order of the params here; none of other params."""
+        groups, memory = state_dict.get("param_groups", ()), dict(state_dict.get("memory", {}))
+        names, dtype = self.param_groups[0]["names"], self.params[0].dtype
+        saved = list(groups[0]["params"]) if len(groups) == 1 else []
+        if not memory or sorted(saved) != sorted(names):
+            return {}
+        sizes = {name: one.size for name, one in zip(names, self.params, strict=True)}
+        ends = dict(zip(saved, np.cumsum([sizes[name] for name in saved]).tolist(), strict=True))
+        total = sum(sizes.values())
+
+        def ordered(flat: Any) -> Any:
+            if np.shape(flat) != (total,):
+                raise ShapeError(
+                    f"LBFGS.load_state_dict: the memory is of arrays of shape {np.shape(flat)}, and the params have "
+                    f"{total} elements. It was saved for another model."
+                )
+            parts = [flat[ends[name] - sizes[name] : ends[name]] for name in names]
+            return np.concatenate(parts).astype(dtype, copy=False)
+
+        for key in ("d", "prev_flat_grad"):
+            if memory.get(key) is not None:
+                memory[key] = ordered(memory[key])
+        memory["pairs"] = [(ordered(y), ordered(s), rho) for y, s, rho in memory.get("pairs", ())]
+        return memory
 
 
 def _direction(g: Any, pairs: list[tuple[Any, Any, float]], scale: float) -> Any:

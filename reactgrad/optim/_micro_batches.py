@@ -12,8 +12,8 @@ from reactgrad.optim._optimizer import Optimizer
 class MicroBatches:
     """Add up the gradients of `accumulate` batches, and make one step for them.
 
-    Each loss counts ``1 / accumulate`` at the step; until then ``.grad`` is the plain sum. So with losses that
-    are means, four batches of 32 make the step of one batch of 128. Hooks of the optimiser are called at that
+    The step takes the mean of their gradients; until then ``.grad`` is the plain sum. So with losses that are
+    means, four batches of 32 make the step of one batch of 128. Hooks of the optimiser are called at that
     step only. If the step fails, ``flush`` makes it again, and ``backward`` begins anew.
 
     Parameters
@@ -54,7 +54,7 @@ class MicroBatches:
             raise DTypeError(f"MicroBatches(reduction={reduction!r}): 'mean' or 'sum'.")
         self.optimizer, self.accumulate, self.pending = optimizer, accumulate, 0
         # Gradients are scaled once, at the step: so `backward` has no argument, and repeats at less cost.
-        self._share = 1.0 / accumulate if reduction == "mean" else 1.0
+        self._mean = reduction == "mean"
         self._scaled = False
 
     def backward(self, loss: Any) -> bool:
@@ -69,11 +69,14 @@ class MicroBatches:
         return self.flush()
 
     def flush(self) -> bool:
-        """Make the step for the batches that wait, fewer than usual. Return whether there were any."""
+        """Make the step for the batches that wait, fewer than usual. Return whether there were any.
+
+        It takes the mean of as many gradients as there are.
+        """
         if not self.pending:
             return False
-        if not self._scaled and self._share != 1.0:
-            scale_grads(self.optimizer.params, self._share)
+        if not self._scaled and self._mean and self.pending > 1:
+            scale_grads(self.optimizer.params, 1.0 / self.pending)
         self._scaled = True  # a step that fails and is made again scales no second time
         self.optimizer.step()
         self.pending, self._scaled = 0, False

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from reactgrad._calls import check_names
-from reactgrad._errors import DTypeError, GradientError, LoadError, ReactgradError
+from reactgrad._errors import DeviceError, DTypeError, GradientError, LoadError, ReactgradError
 from reactgrad.change._set_side_by_side import set_side_by_side
+from reactgrad.core._moved import hold
 from reactgrad.optim._bucket import LARGE, Arrays, Bucket
 from reactgrad.optim._hooks import Hooks
 from reactgrad.optim._params import (
     check_once,
     check_one_graph,
+    check_param,
     read_groups,
     read_params,
     unique_names,
@@ -66,6 +68,7 @@ class Optimizer:
         self._before, self._after = Hooks(), Hooks()
         for group in read_groups(who, params):
             self.add_param_group(group)
+        hold(self.params[0]._graph, self)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__}:"]
@@ -145,6 +148,31 @@ class Optimizer:
         )
         self.param_groups.append({**options, "params": new, "names": names})
         self._buckets.append(None)
+
+    def follow(self, moved: Mapping[int, Any]) -> None:
+        """Go on with other params in place of some, with their moments; called by ``Module.to``.
+
+        Parameters
+        ----------
+        moved : mapping from int to Var
+            The new param, by the slot of the former one.
+
+        If one has moved to a device where optimisers do not work, steps raise ``DeviceError`` from then on.
+        """
+        if not any(moved.get(one._slot, one) is not one for one in self.params):
+            return
+        state = self.state_dict()
+        for group in self.param_groups:
+            group["params"] = [moved.get(one._slot, one) for one in group["params"]]
+        self._buckets = [None] * len(self.param_groups)
+        vars(self).pop("step", None)
+        try:
+            for one in self.params:
+                check_param(type(self).__name__, one)
+        except DeviceError as error:
+            self.step = partial(_refuse, error)  # costs nothing where there is nothing to say
+            return
+        self.load_state_dict(state)
 
     def _buckets_of(self, number: int) -> list[Bucket]:
         """Return the params of a group by dtype, laid out at its first step."""
@@ -391,6 +419,10 @@ class Optimizer:
                 found[i] = bucket.read_state(i, one)
             ready.append((bucket, found))
         return ready, options
+
+
+def _refuse(error: DeviceError, closure: object = None) -> NoReturn:
+    raise DeviceError(str(error))
 
 
 def check_gradients(params: Iterable[Any]) -> None:

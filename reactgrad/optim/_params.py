@@ -82,13 +82,14 @@ def read_params(who: str, params: Any) -> Named:
             raise DTypeError(
                 f'{who}: {told(name):.60} is no name. Pairs are written ("layer.w", w).'
             )
-        _check_param(who, param)
+        check_param(who, param)
         path = str(name) if type(name) is _Path else None
         found.append((None if path is not None else name, path, param))
     return found
 
 
-def _check_param(who: str, param: Any) -> None:
+def check_param(who: str, param: Any) -> None:
+    """Raise an error for what is no param, or not one that an optimiser can work on."""
     if not isinstance(param, Handle):
         raise DTypeError(
             f"{who} was given {type(param).__name__} ({told(param):.60}) as a param. Params are leaves of a graph: "

@@ -74,4 +74,8 @@ def _fed(graph: Core, feed: int, argument: Any) -> bool:
             closed is None or (0 in closed) is detached
         )
     leaf = _leaf(graph, feed)
-    return leaf is not None and equal(leaf.value, argument)
+    if leaf is None or graph._scheduler.is_stale(
+        leaf._slot
+    ):  # one that was disconnected has no value
+        return False
+    return equal(leaf.value, argument)

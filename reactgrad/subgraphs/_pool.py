@@ -12,6 +12,7 @@ from reactgrad.change._stand_in import connect
 from reactgrad.core._core import Core
 from reactgrad.core._handles import handle, tidy
 from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._op import INPUT
 from reactgrad.nodes._reached import reached
 from reactgrad.scheduler import block
 from reactgrad.subgraphs._feeds import _give, _take, _unset
@@ -65,6 +66,20 @@ class Pool:
                 instances.add(graph, key, instance)
                 self.fed_by.update(dict.fromkeys(instance.feeds, instance))
         return instance
+
+    def carried(self, graph: Core, function: object, slot: int) -> bool:
+        """Return whether a node is computed from a result of this function, and from no input.
+
+        Such a value is state that the function's calls hand on, if it is given to the next one.
+        """
+        instances = self._of.get(function)
+        if not instances or self.under_way:
+            return False
+        ops, leaf = graph._host.ops, graph._scheduler.leaf
+        behind = graph._scheduler.topology.ancestors([slot])
+        return not any(leaf[one] and ops[one] is INPUT for one in behind) and any(
+            not behind.isdisjoint(one.nodes) for one in instances
+        )
 
     def __len__(self) -> int:
         return sum(map(len, self._of.values()))

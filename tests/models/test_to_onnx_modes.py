@@ -61,3 +61,35 @@ def test_draws_of_train_mode_are_refused_by_name() -> None:
     x = g.input(ROWS, name="x")
     with pytest.raises(rg.ReactgradError, match="draw"):
         rg.to_onnx({"y": net(x)})
+
+
+def test_what_a_module_holds_is_no_input_of_the_file() -> None:
+    g = rg.Graph()
+    net = network(g)
+    x = g.input(ROWS, name="x")
+    y = net(x)
+    net.eval()
+    assert [one.name for one in rg.to_onnx({"y": y}).graph.input] == ["x"]
+
+
+def test_what_cannot_be_written_says_what_to_do() -> None:
+    with rg.Graph() as g:
+        net = rg.nn.Conv1d(1, 1, 3, rng=0)
+        rows = np.ones((1, 1, 5))
+        with pytest.raises(
+            rg.ReactgradError, match=r"Call it with an input of the graph: x = g\.input\(rows\)"
+        ):
+            rg.to_onnx({"y": net(rows)})
+        with pytest.raises(
+            rg.ReactgradError, match=r"write net\.to\('float32'\), and inputs of float32"
+        ):
+            rg.to_onnx({"y": net(g.input(rows))})
+        net.to("float32")
+        rg.to_onnx({"y": net(g.input(rows.astype("f4"), name="x"))})
+
+
+def test_rows_of_a_table_are_written() -> None:
+    with rg.Graph() as g:
+        net = rg.nn.Embedding(4, 2, rng=0)
+        model = rg.to_onnx({"y": net(g.input([1, 3], name="i"))})
+    assert [node.op_type for node in model.graph.node] == ["Gather"]

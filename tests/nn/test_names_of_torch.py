@@ -306,3 +306,23 @@ def test_bfloat16_of_other_libraries_loads(g: rg.Graph) -> None:
         net = rg.nn.Linear(2, 1, rng=0)
     net.load_state_dict({"weight": torch.ones(1, 2, dtype=torch.bfloat16), "bias": torch.zeros(1)})
     assert net.weight.tolist() == [[1.0, 1.0]]
+
+
+def test_rows_and_probabilities_that_are_none_are_errors(g: rg.Graph) -> None:
+    """Row -1 was the last one, and a probability of 1.5 cost nan."""
+    with g:
+        table = rg.nn.Embedding(4, 2, rng=0)
+        numbers = g.input([0, 3])
+        rows = table(numbers)
+        assert rows.shape == (2, 2)
+        numbers.set([0, -1])
+        with pytest.raises(rg.IndexingError, match="-1 is among the numbers"):
+            _ = rows.value
+        likely = g.input([0.2, 1.0])
+        cost = rg.nn.BCELoss()(likely, np.array([0.0, 1.0]))
+        assert cost.value == pytest.approx(0.11157177565710488)
+        likely.set([0.2, 1.5])
+        with pytest.raises(rg.DTypeError, match=r"from 0\.2 to 1\.5: they are probabilities"):
+            _ = cost.value
+        likely.set([0.2, np.nan])
+        assert np.isnan(cost.value)

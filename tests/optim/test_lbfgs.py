@@ -95,3 +95,46 @@ def test_misuse_is_told() -> None:
         opt.add_param_group({"params": [w.graph.param(1.0)]})
     with pytest.raises(rg.DTypeError, match="None or 'strong_wolfe'"):
         rg.optim.LBFGS([w], line_search_fn="wolfe")
+
+
+def valley(order: int) -> tuple[Any, dict[str, Any], Any]:
+    """Return an optimiser of two params in one of two orders, the params by name, and its closure."""
+    g = rg.Graph()
+    a, b = g.param([-1.5, 0.5], name="a"), g.param(2.0, name="b")
+    loss = ((1.0 - a) ** 2).sum() + 10.0 * (b - a[0] ** 2) ** 2
+    opt = rg.optim.LBFGS([a, b][::order], max_iter=3)
+
+    def closure() -> Any:
+        opt.zero_grad()
+        loss.backward()
+        return loss
+
+    return opt, {"a": a, "b": b}, closure
+
+
+def test_the_memory_is_loaded_by_names() -> None:
+    opt, params, closure = valley(1)
+    opt.step(closure)
+    other, twins, again = valley(-1)
+    for name, one in params.items():
+        twins[name].set(one.value)
+    other.load_state_dict(opt.state_dict())
+    opt.step(closure)
+    other.step(again)
+    for name, one in params.items():
+        np.testing.assert_allclose(twins[name].value, one.value, rtol=1e-9)
+
+
+def test_a_memory_of_other_params_is_left_out_or_refused() -> None:
+    opt, _, closure = valley(1)
+    opt.step(closure)
+    w, _ = rosenbrock()
+    other = rg.optim.LBFGS([w])
+    with pytest.raises(rg.ReactgradError, match="names of the params differ"):
+        other.load_state_dict(opt.state_dict())
+    other.load_state_dict(opt.state_dict(), strict=False)
+    assert other.state_dict()["memory"] == {}
+    g = rg.Graph()
+    longer = rg.optim.LBFGS([g.param(np.zeros(3), name="a"), g.param(2.0, name="b")])
+    with pytest.raises(rg.ShapeError, match="have 4 elements. It was saved for another model"):
+        longer.load_state_dict(opt.state_dict())

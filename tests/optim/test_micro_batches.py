@@ -51,3 +51,19 @@ def test_what_waits_is_flushed() -> None:
     assert micro.pending == 0
     with pytest.raises(rg.DTypeError, match="at least 1"):
         rg.optim.MicroBatches(micro.optimizer, 0)
+
+
+def test_a_flush_takes_the_mean_of_what_has_been_added() -> None:
+    """It divided by the number of batches that never came."""
+    x, y, w, loss = model()
+    x.graph.set({x: np.ones((2, 3)), y: np.ones(2)})
+    micro = rg.optim.MicroBatches(rg.optim.SGD([w], lr=0.1), 4)
+    micro.backward(loss)
+    micro.backward(loss)
+    micro.flush()
+    x2, y2, w2, loss2 = model()
+    x2.graph.set({x2: np.ones((2, 3)), y2: np.ones(2)})
+    opt = rg.optim.SGD([w2], lr=0.1)
+    loss2.backward()
+    opt.step()
+    np.testing.assert_allclose(w.value, w2.value, rtol=1e-12)

@@ -71,7 +71,7 @@ def _squeeze(n: Node) -> str:
     return n.emit("Squeeze", n[0], n.ints(sorted(axes))) if axes else n[0]
 
 
-@writes("alias", "to_device", "detach", "scale_grad", "with_lengths")
+@writes("alias", "to_device", "detach", "scale_grad", "with_lengths", "row_numbers")
 def _itself(n: Node) -> str:
     return n.x(0, n.dtype)
 

@@ -53,11 +53,24 @@ def drafted(network: Any, inputs: Mapping[str, str], outputs: Mapping[str, str])
             for what, count in sorted(refused.items(), key=lambda e: (-e[1], e[0]))
         )
         raise OpError(
-            f"rg.to_onnx: what this graph computes has no form in ONNX: {told}. Nothing was written. Replace "
-            "these nodes, or export the nodes in front of them."
+            f"rg.to_onnx: what this graph computes has no form in ONNX: {told}. Nothing was written. "
+            f"{_instead(refused)}"
         )
     _name_outputs(draft, {name: values[label] for name, label in outputs.items()})
     return draft
+
+
+def _instead(refused: Iterable[str]) -> str:
+    """Return what to write in place of a graph with nodes that are refused."""
+    refused = list(refused)
+    if "feed" in refused:
+        return (
+            "A feed holds an array that a module was called with. Call it with an input of the graph: "
+            "x = g.input(rows), rg.to_onnx({'y': net(x)})."
+        )
+    if all(what.endswith(" in float64") for what in refused):
+        return "Runtimes compute these in float32: write net.to('float32'), and inputs of float32."
+    return "Replace these nodes, or export the nodes in front of them."
 
 
 def _order(network: Any, inputs: Mapping[str, str], outputs: Iterable[str]) -> list[str]:

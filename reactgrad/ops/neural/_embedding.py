@@ -29,6 +29,14 @@ def _infer_is_row(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 IS_ROW_FROM_END: Final = Op("is_row_from_end", _infer_is_row, (None, None), (None, None))
 
 
+def _infer_row_numbers(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return specs[0]
+
+
+# Numbers of rows as they are, of which none is negative.
+ROW_NUMBERS: Final = Op("row_numbers", _infer_row_numbers, (None,), (None,))
+
+
 @deferred_each(without=("input",))
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """Return the rows of a table with the given numbers.
@@ -54,7 +62,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     ShapeError
         If the table does not have two axes.
     IndexingError
-        When it is computed, if the table has no such row.
+        When it is computed, if the table has no such row, or a number is negative.
 
     Examples
     --------
@@ -75,7 +83,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
         )
     if table.ndim != 2:
         raise ShapeError(f"rg.embedding: the table has shape {table.shape}, not two axes.")
-    rows = ops.take(table, numbers, 0)
+    rows = ops.take(table, apply(ROW_NUMBERS, (numbers,)), 0)
     if padding_idx is None:
         return rows
     padding = (
