@@ -5,7 +5,7 @@
 - ``_sgd``, ``_adam``, ``_adaptive``, ``_squares``, ``_lion``: the rules of one step.
 - ``_lbfgs``, ``_strong_wolfe``: quasi-Newton steps, and their line search.
 - ``_clip``: gradients that are made smaller. ``_micro_batches``: one step for several batches.
-- ``_schedules``, ``_policies``: learning rates that follow the number of steps, or a measure.
+- ``_schedules``, ``_cyclic``, ``_policies``: learning rates that follow the number of steps, or a measure.
 """
 
 from reactgrad._habits import absent_from as _absent_from
@@ -17,20 +17,25 @@ from reactgrad.optim._adaptive import NAdam as NAdam
 from reactgrad.optim._adaptive import RAdam as RAdam
 from reactgrad.optim._clip import clip_grad_norm_ as clip_grad_norm_
 from reactgrad.optim._clip import clip_grad_value_ as clip_grad_value_
+from reactgrad.optim._cyclic import CyclicLR as CyclicLR
 from reactgrad.optim._lbfgs import LBFGS as LBFGS
 from reactgrad.optim._lion import Lion as Lion
 from reactgrad.optim._micro_batches import MicroBatches as MicroBatches
 from reactgrad.optim._optimizer import Optimizer as Optimizer
+from reactgrad.optim._policies import ChainedScheduler as ChainedScheduler
 from reactgrad.optim._policies import OneCycleLR as OneCycleLR
 from reactgrad.optim._policies import ReduceLROnPlateau as ReduceLROnPlateau
 from reactgrad.optim._policies import SequentialLR as SequentialLR
+from reactgrad.optim._schedules import ConstantLR as ConstantLR
 from reactgrad.optim._schedules import CosineAnnealingLR as CosineAnnealingLR
 from reactgrad.optim._schedules import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from reactgrad.optim._schedules import ExponentialLR as ExponentialLR
 from reactgrad.optim._schedules import LambdaLR as LambdaLR
 from reactgrad.optim._schedules import LinearLR as LinearLR
 from reactgrad.optim._schedules import LRScheduler as LRScheduler
+from reactgrad.optim._schedules import MultiplicativeLR as MultiplicativeLR
 from reactgrad.optim._schedules import MultiStepLR as MultiStepLR
+from reactgrad.optim._schedules import PolynomialLR as PolynomialLR
 from reactgrad.optim._schedules import StepLR as StepLR
 from reactgrad.optim._sgd import SGD as SGD
 from reactgrad.optim._squares import Adadelta as Adadelta

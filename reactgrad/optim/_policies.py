@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reactgrad._errors import DTypeError, LoadError
+from reactgrad.optim._cyclic import CyclicLR
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.optim._schedules import LRScheduler
 
@@ -160,16 +161,82 @@ class SequentialLR(LRScheduler):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` returned, and set the rates."""
-        inner = state.get("schedulers", ())
-        if len(inner) != len(self._schedules):
-            raise LoadError(
-                f"SequentialLR.load_state_dict: {len(inner)} schedules were saved, and there are "
-                f"{len(self._schedules)}."
+        _load_inner(self, self._schedules, state)
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedules at once: the first rate times the factors of all.
+
+    Parameters
+    ----------
+    schedulers : sequence of LRScheduler
+        Schedules of one optimiser. Each step is one of all of them.
+    optimizer : Optimizer, optional
+        What they set; it follows from them.
+
+    Notes
+    -----
+    A factor is the rate that a schedule would set alone over the first rate, so a schedule that sets rates of its own
+    (``OneCycleLR``, ``CyclicLR``) is refused.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=1.0)
+    >>> warm = rg.optim.ConstantLR(opt, factor=0.5, total_iters=1)
+    >>> down = rg.optim.ExponentialLR(opt, gamma=0.5)
+    >>> schedule = rg.optim.ChainedScheduler([warm, down])
+    >>> schedule.get_last_lr(), schedule.step(), schedule.get_last_lr()
+    ([0.5], None, [0.5])
+    """
+
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
+        schedules = list(schedulers)
+        if not schedules:
+            raise DTypeError("ChainedScheduler([]): it needs at least one schedule.")
+        first = schedules[0].optimizer if optimizer is None else optimizer
+        if any(one.optimizer is not first for one in schedules):
+            raise DTypeError("ChainedScheduler: all schedules belong to the same optimiser.")
+        own = next((one for one in schedules if isinstance(one, OneCycleLR | CyclicLR)), None)
+        if own is not None:
+            raise DTypeError(
+                f"ChainedScheduler: a {type(own).__name__} sets rates of its own, and has no factor of the first rate. "
+                "Write rg.optim.SequentialLR for one after the other."
             )
-        for schedule, one in zip(self._schedules, inner, strict=True):
-            schedule.load_state_dict(one)
-        self.base_lrs, self.last_epoch = list(state["base_lrs"]), state["last_epoch"]
-        self._set()
+        self._schedules = schedules
+        super().__init__(first)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        rate = base
+        for one in self._schedules:
+            one.last_epoch = step
+            rate *= one.lr_at(step, base, group) / base if base else 1.0
+        return rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the count of steps, and the states of all schedules."""
+        return {**super().state_dict(), "schedulers": [one.state_dict() for one in self._schedules]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` returned, and set the rates."""
+        _load_inner(self, self._schedules, state)
+
+
+def _load_inner(schedule: Any, schedules: list[LRScheduler], state: Mapping[str, Any]) -> None:
+    """Take over the state of a schedule of others."""
+    inner = state.get("schedulers", ())
+    if len(inner) != len(schedules):
+        raise LoadError(
+            f"{type(schedule).__name__}.load_state_dict: {len(inner)} schedules were saved, and there are "
+            f"{len(schedules)}."
+        )
+    for one, saved in zip(schedules, inner, strict=True):
+        one.load_state_dict(saved)
+    schedule.base_lrs, schedule.last_epoch = list(state["base_lrs"]), state["last_epoch"]
+    schedule._set()
 
 
 class ReduceLROnPlateau:

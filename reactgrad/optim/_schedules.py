@@ -136,6 +136,127 @@ class LambdaLR(LRScheduler):
         return base * self._lambdas[group if len(self._lambdas) > 1 else 0](step)
 
 
+class MultiplicativeLR(LRScheduler):
+    """The rate times a function of the number of steps, at each step.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    lr_lambda : callable or sequence of callable
+        ``lr_lambda(step)`` returns the factor of that step, the first one being 1; one for all groups, or one
+        for each.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=1.0)
+    >>> schedule = rg.optim.MultiplicativeLR(opt, lambda step: 0.5)
+    >>> schedule.step(), schedule.step()
+    (None, None)
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+    ) -> None:
+        self._lambdas = [lr_lambda] if callable(lr_lambda) else list(lr_lambda)
+        groups = len(optimizer.param_groups)
+        if len(self._lambdas) not in (1, groups):
+            raise DTypeError(
+                f"MultiplicativeLR: {len(self._lambdas)} functions for {groups} groups. Give one for all, or one for "
+                "each."
+            )
+        # By the function's place: the last step that was asked for, and the product up to it.
+        self._products = [(0, 1.0)] * len(self._lambdas)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        which = group if len(self._lambdas) > 1 else 0
+        start, product = self._products[which]
+        if step < start:
+            start, product = 0, 1.0
+        for one in range(start + 1, step + 1):
+            product *= self._lambdas[which](one)
+        self._products[which] = step, product
+        return base * product
+
+
+class ConstantLR(LRScheduler):
+    """The rate times a factor, for some steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    factor : float
+        The factor, before `total_iters` steps have been made.
+    total_iters : int
+        The number of steps that it holds for.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=1.0)
+    >>> schedule = rg.optim.ConstantLR(opt, factor=0.5, total_iters=2)
+    >>> schedule.get_last_lr(), schedule.step(), schedule.step(), schedule.get_last_lr()
+    ([0.5], None, None, [1.0])
+    """
+
+    KEYS = ("factor", "total_iters")
+
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3.0, total_iters: int = 5
+    ) -> None:
+        if not 0.0 <= factor <= 1.0:
+            raise DTypeError(f"ConstantLR(factor={factor!r}): it is from 0 to 1.")
+        self.factor, self.total_iters = float(factor), int(total_iters)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        return base * self.factor if step < self.total_iters else base
+
+
+class PolynomialLR(LRScheduler):
+    """The rate along a power of what is left of the way, down to 0.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What it sets.
+    total_iters : int
+        The number of steps of the way.
+    power : float
+        The power.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> opt = rg.optim.SGD([rg.Graph().param(1.0)], lr=1.0)
+    >>> schedule = rg.optim.PolynomialLR(opt, total_iters=2, power=2.0)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    KEYS = ("total_iters", "power")
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0) -> None:
+        if total_iters < 1:
+            raise DTypeError(f"PolynomialLR(total_iters={total_iters!r}) must be at least 1.")
+        self.total_iters, self.power = int(total_iters), float(power)
+        super().__init__(optimizer)
+
+    def lr_at(self, step: int, base: float, group: int) -> float:
+        """Return the rate of a group after so many steps."""
+        return base * (1.0 - min(step, self.total_iters) / self.total_iters) ** self.power
+
+
 class StepLR(LRScheduler):
     """The rate times `gamma` after each `step_size` steps.
 

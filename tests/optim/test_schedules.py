@@ -25,6 +25,21 @@ MAKES: dict[str, Make] = {
     "OneCycleLR linear": lambda m, opt: m.OneCycleLR(
         opt, max_lr=2.0, epochs=2, steps_per_epoch=5, anneal_strategy="linear", three_phase=True
     ),
+    "ConstantLR": lambda m, opt: m.ConstantLR(opt, factor=0.25, total_iters=3),
+    "PolynomialLR": lambda m, opt: m.PolynomialLR(opt, total_iters=4, power=2.0),
+    "MultiplicativeLR": lambda m, opt: m.MultiplicativeLR(opt, lambda step: 1.0 / step),
+    "CyclicLR": lambda m, opt: m.CyclicLR(
+        opt, base_lr=0.1, max_lr=0.5, step_size_up=2, step_size_down=1
+    ),
+    "CyclicLR halved": lambda m, opt: m.CyclicLR(
+        opt, base_lr=0.1, max_lr=0.5, step_size_up=1, mode="triangular2"
+    ),
+    "CyclicLR lower at each step": lambda m, opt: m.CyclicLR(
+        opt, base_lr=0.1, max_lr=0.5, step_size_up=2, mode="exp_range", gamma=0.9
+    ),
+    "ChainedScheduler": lambda m, opt: m.ChainedScheduler(
+        [m.ConstantLR(opt, factor=0.1, total_iters=2), m.ExponentialLR(opt, gamma=0.9)]
+    ),
     "SequentialLR": lambda m, opt: m.SequentialLR(
         opt, [m.LinearLR(opt, total_iters=3), m.ExponentialLR(opt, gamma=0.9)], milestones=[3]
     ),
@@ -64,6 +79,13 @@ TABLE: dict[str, list[float]] = {
     "MultiStepLR": [1.0, 1.0, 0.5, 0.25, 0.25, 0.125],
     "ExponentialLR": [1.0, 0.9, 0.81, 0.729, 0.6561, 0.59049],
     "LinearLR": [0.25, 0.4375, 0.625, 0.8125, 1.0, 1.0],
+    "ConstantLR": [0.25, 0.25, 0.25, 1.0, 1.0, 1.0],
+    "PolynomialLR": [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0],
+    "MultiplicativeLR": [1.0, 1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120],
+    "CyclicLR": [0.1, 0.3, 0.5, 0.1, 0.3, 0.5],
+    "CyclicLR halved": [0.1, 0.5, 0.1, 0.3, 0.1, 0.2],
+    "CyclicLR lower at each step": [0.1, 0.28, 0.424, 0.2458, 0.1, 0.218098],
+    "ChainedScheduler": [0.1, 0.09, 0.81, 0.729, 0.6561, 0.59049],
     "LambdaLR": [1.0, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6],
     "CosineAnnealingWarmRestarts": [1.0, 0.5, 1.0, 0.85355339, 0.5, 0.14644661],
 }
@@ -126,3 +148,12 @@ def test_misuse_is_told() -> None:
         rg.optim.SequentialLR(opt, [rg.optim.StepLR(opt, 1)], [3])
     with pytest.raises(rg.LoadError, match="gamma, step_size missing"):
         rg.optim.StepLR(opt, 1).load_state_dict({"base_lrs": [1.0], "last_epoch": 0})
+
+
+def test_a_schedule_with_rates_of_its_own_is_not_chained() -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    cycle = rg.optim.CyclicLR(opt, 0.1, 0.5, 2)
+    with pytest.raises(rg.DTypeError, match="a CyclicLR sets rates of its own"):
+        rg.optim.ChainedScheduler([cycle])
+    with pytest.raises(rg.DTypeError, match="Adagrad has no momentum. Write cycle_momentum=False"):
+        rg.optim.CyclicLR(rg.optim.Adagrad([rg.Graph().param(1.0)]), 0.1, 0.5)
