@@ -14,7 +14,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._handles import handle, slots_in_order, tidy
 from reactgrad.core._rows import Rows
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._op import Leaf
+from reactgrad.nodes._op import FEED, Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.scheduler import CollectorPause, Run, at_work, told_error
@@ -69,6 +69,8 @@ class NodeSnapshot(NamedTuple):  # a tuple: tens of thousands are made at a time
         outermost on; see ``Graph.scope``.
     named : bool
         True if the name was given by the user.
+    feed : bool
+        True if it takes an argument of a subgraph or of a module.
     """
 
     key: int
@@ -91,6 +93,7 @@ class NodeSnapshot(NamedTuple):  # a tuple: tens of thousands are made at a time
     value: str = ""
     scope: tuple[str, ...] = ()
     named: bool = False
+    feed: bool = False
 
 
 class EdgeSnapshot(NamedTuple):
@@ -396,6 +399,7 @@ def _node(
         _value(graph, slot) if values and state == "clean" else "",
         (given is not None and scopes_in(given)) or texts.scopes(built),
         given is not None,
+        op is FEED or (graph._subgraphs is not None and slot in graph._subgraphs.fed_by),
     )
 
 

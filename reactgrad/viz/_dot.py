@@ -24,6 +24,7 @@ LOOKS: dict[Look, tuple[str, str, str]] = {
 WORDS = {**{word: word for word in LOOKS}, "cut_off": "cut off"}
 MARKS = {"added": "#1a7f37", "removed": "#cf222e", "changed": "#9a6700"}
 KINDS = {"input": "\u25b7 ", "param": "\u25c6 ", "const": "\u25a0 "}
+FEED = "#e4e4e4"  # what takes an argument, whatever its state, which its badge says
 FONT = '"Helvetica,Arial,sans-serif"'
 MOST_FRAMES = 12  # nested frames; deeper scopes share the innermost
 MOST_LETTERS, MOST_OF_TOOLTIP = 32, 300
@@ -106,6 +107,8 @@ def _node(box: Box, name: str) -> str:
     }
     if box.node is None:
         attributes["shape"] = "folder"
+    elif box.node.feed and box.look != "error":
+        attributes |= {"shape": "ellipse", "fillcolor": FEED, "style": "filled,dashed"}
     elif box.node.gradient:
         attributes["fontcolor"] = "#5b2a86"
         attributes["peripheries"] = "2" if box.look != "error" else "3"

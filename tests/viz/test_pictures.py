@@ -414,3 +414,22 @@ def test_without_the_extra_it_is_named(g: rg.Graph, monkeypatch: pytest.MonkeyPa
     with pytest.raises(rg.MissingExtraError, match=r"pip install 'reactgrad\[viz\]'"):
         g.draw("a.svg")
     assert g.to_dot().startswith("digraph")
+
+
+def test_feeds_are_drawn_as_such(g: rg.Graph) -> None:
+    with g:
+        w = g.param([1.0, 2.0], name="w")
+
+        @rg.subgraph
+        def model(x: Any, factor: Any) -> Any:
+            return (x * w * factor).sum()
+
+        y = model(g.input([1.0, 2.0], name="x"), np.array([3.0, 4.0]))
+        _ = y.value
+    feeds = [node.name for node in g.snapshot().nodes if node.feed]
+    assert len(feeds) == 3  # one for each argument, and the leaf that holds the array
+    for name in feeds:
+        (line,) = [one for one in g.to_dot().splitlines() if f'tooltip="{name} |' in one]
+        assert 'shape="ellipse", fillcolor="#e4e4e4", style="filled,dashed"' in line
+    (line,) = [one for one in g.to_dot().splitlines() if 'tooltip="x |' in one]
+    assert "ellipse" not in line
