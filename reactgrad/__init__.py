@@ -76,6 +76,7 @@ from reactgrad.core._observer import Observer as Observer
 from reactgrad.core._observer_errors import StabilizeError as StabilizeError
 from reactgrad.core._var_list import VarList as VarList
 from reactgrad.flow._checkpoint import checkpoint as checkpoint
+from reactgrad.flow._checkpoint import checkpoint_sequential as checkpoint_sequential
 from reactgrad.flow._mode import enable_grad as enable_grad
 from reactgrad.flow._mode import inference as inference
 from reactgrad.flow._mode import is_grad_enabled as is_grad_enabled

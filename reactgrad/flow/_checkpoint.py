@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
@@ -132,6 +132,73 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         slots = {output._slot for output in outputs}
         graph._host.let_pass(_between(graph, slots, before), Segment(limit))
     return results
+
+
+def checkpoint_sequential(functions: Iterable[Any], segments: int, input: Any) -> Any:
+    """Build functions one upon the other, in parts of which only the results are kept.
+
+    There are `segments` parts of nearly equal length. Each but the last is a ``checkpoint``, so with k parts of n
+    equal layers some k + n / k values are kept instead of n.
+
+    Parameters
+    ----------
+    functions : iterable of callable
+        Such as the layers of a ``rg.nn.Sequential``. Each is called with the result of the one before.
+    segments : int
+        The number of parts, at most that of the functions.
+    input : Var or array_like
+        What the first one is called with.
+
+    Returns
+    -------
+    object
+        The result of the last function.
+
+    Raises
+    ------
+    DTypeError
+        If there are no functions, or fewer than `segments`.
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> g = rg.Graph()
+    >>> with g:
+    ...     net = rg.nn.Sequential(*[rg.nn.Linear(3, 3, rng=i) for i in range(6)])
+    ...     x = rg.input(np.ones((5, 3)))
+    >>> loss = rg.checkpoint_sequential(net, 3, x).sum()
+    >>> run = loss.backward()
+    >>> len(run.rebuilt) > 0, net[0].weight.grad.shape
+    (True, (3, 3))
+    """
+    every = list(functions)
+    if (
+        isinstance(segments, bool)
+        or not isinstance(segments, int)
+        or not 1 <= segments <= len(every)
+    ):
+        raise DTypeError(
+            f"rg.checkpoint_sequential({len(every)} functions, segments={segments!r:.40}): the number of parts is an "
+            "integer from 1 to that of the functions."
+        )
+    # The first parts are the longer ones: the last, which keeps its values, has no more than they.
+    short, more = divmod(len(every), segments)
+    start = 0
+    for number in range(segments):
+        stop = start + short + (number < more)
+        part = _one_upon_the_other(every[start:stop])
+        input = part(input) if stop == len(every) else checkpoint(part, input)
+        start = stop
+    return input
+
+
+def _one_upon_the_other(functions: list[Any]) -> Callable[[Any], Any]:
+    def part(value: Any) -> Any:
+        for function in functions:
+            value = function(value)
+        return value
+
+    return part
 
 
 def in_checkpoint() -> bool:
