@@ -12,7 +12,8 @@ Layers make their params in the current graph. ``rng=`` is a seed or a generator
 without one they follow from the seed of the graph. ``dtype=`` is that of the params, float64 by default.
 
 - ``_registry``: params, buffers and modules by path. ``_parameter``: ``Parameter``.
-- ``_building``: calls, built once. ``_module``: ``Module``. ``_containers``: modules that hold others.
+- ``_building``: calls, built once. ``_forward_hooks``: hooks. ``_module``: ``Module``.
+- ``_containers``: modules that hold others.
 - ``_state``: state dicts. ``_moving``: other dtypes and devices. ``_shown``: modules as text.
 - ``_values``: arrays of first values, by the formulas of ``init``.
 - The other files hold layers or criteria, a family each.

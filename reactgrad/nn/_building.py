@@ -13,6 +13,7 @@ import numpy as np
 from reactgrad._errors import GraphError, UnsetError
 from reactgrad.graph._detached import DetachedVar
 from reactgrad.graph._var import Var
+from reactgrad.nn import _forward_hooks
 from reactgrad.nn._registry import named_by_hand, parts_of
 from reactgrad.nodes._handle import Handle, entered, graph_of
 from reactgrad.nodes._nested import mapped
@@ -38,15 +39,18 @@ class Building:
     moments : list
         What layers of batch normalisation measure in this call: a weak reference to the layer, mean,
         variance, and how many numbers they are of.
+    heard : list
+        What hooks of modules are called with; see ``_forward_hooks``.
     """
 
-    __slots__ = ("at", "graph", "moments", "paths")
+    __slots__ = ("at", "graph", "heard", "moments", "paths")
 
     def __init__(self, graph: Any, module: Any) -> None:
         self.graph = graph
         self.paths = {id(one): path for path, one in parts_of(module).modules}
         self.at = [""]
         self.moments: list[tuple[Any, ...]] = []
+        self.heard: _forward_hooks.Calls = []
 
     def inner(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a module inside of the one that is being built, in a scope of its own."""
@@ -57,7 +61,7 @@ class Building:
         try:
             with self.graph.scope(name.replace(".", "/") or type(module).__name__):
                 args, kwargs = _narrowed(parts_of(module).dtype, args, kwargs)
-                return module.forward(*args, **kwargs)
+                return _forward_hooks.forward(module, args, kwargs, self.heard)
         finally:
             self.at.pop()
 
@@ -88,7 +92,9 @@ class ModuleCall(Subgraph[..., Any]):
         if _has_views(args) or _has_views(kwargs):
             args, kwargs = mapped((args, kwargs), lambda one: self._carried(graph, one))
         with entered(graph):
-            result, moments = self(_edition(parts), *args, **kwargs)
+            result, moments, heard = self(_edition(parts), *args, **kwargs)
+        if heard and not graph._subgraphs.under_way:
+            _forward_hooks.call_again(heard)
         if moments:
             follow(moments)
             module._record.moments = moments
@@ -147,7 +153,8 @@ def _forward_of(module: Any) -> Callable[..., Any]:
         try:
             with graph.scope(module._record.label):
                 args, kwargs = _narrowed(parts_of(module).dtype, args, kwargs)
-                return module.forward(*args, **kwargs), call.moments
+                result = _forward_hooks.forward(module, args, kwargs, call.heard)
+                return result, call.moments, call.heard
         finally:
             _building.reset(token)
 

@@ -14,6 +14,7 @@ from reactgrad._names_of_torch import OF_MODULES
 from reactgrad.graph._var import Var
 from reactgrad.nn import _copies, _moving, _shown, _state
 from reactgrad.nn._building import ModuleCall, building, follow
+from reactgrad.nn._forward_hooks import ForwardHook, add_hook
 from reactgrad.nn._registry import Parameters, Record, Registered, changes, parts_of, registers
 from reactgrad.nodes._handle import current_graph
 from reactgrad.ops import logical_and
@@ -276,6 +277,53 @@ class Module(Registered):
             module.apply(fn)
         fn(self)
         return self
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> ForwardHook:
+        """Call ``hook(module, args, output)`` at each call of the module, wherever it stands in a model.
+
+        Nodes are built once and fed afterwards. At the call that builds them, what the hook returns takes the place of
+        the output, unless it is ``None``; such a hook is part of what was built, and is not called again. A hook that
+        reads values is called when there are some.
+
+        Parameters
+        ----------
+        hook : callable
+            Is given the module, a tuple of its arguments, and what it returned, as nodes.
+        prepend : bool
+            Whether it is called before the hooks that are there.
+        with_kwargs : bool
+            Whether it is given a dict of the arguments by name behind the tuple.
+
+        Returns
+        -------
+        ForwardHook
+            With ``remove()``; also the object of a ``with`` block.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> with rg.Graph():
+        ...     net = rg.nn.Sequential(rg.nn.Linear(2, 3, rng=0), rg.nn.ReLU())
+        ...     found = {}
+        ...     hook = net[0].register_forward_hook(
+        ...         lambda module, args, out: found.update(hidden=out)
+        ...     )
+        ...     y = net([1.0, 2.0])
+        >>> found["hidden"].shape, bool((rg.relu(found["hidden"]).value == y.value).all())
+        ((3,), True)
+        """
+        return add_hook(self, hook, False, prepend, with_kwargs)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> ForwardHook:
+        """Call ``hook(module, args)`` before ``forward``; what it returns takes the place of the arguments.
+
+        See ``register_forward_hook``.
+        """
+        return add_hook(self, hook, True, prepend, with_kwargs)
 
     # --- modes ----------------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ class Record:
         The scope of a module that was called itself.
     call : object
         The nodes of its calls.
+    hooks : list
+        Functions that are called before and after ``forward``.
     parts : tuple or None
         The tree below, and the count of changes when it was found.
     """
@@ -45,6 +47,7 @@ class Record:
         "buffers",
         "call",
         "edition",
+        "hooks",
         "label",
         "looked",
         "moments",
@@ -63,6 +66,7 @@ class Record:
         self.call: Any = None
         self.parts: Any = None
         self.moments: list[Any] = []
+        self.hooks: list[Any] = []
 
     def edit(self) -> None:
         """Note that calls build anew."""

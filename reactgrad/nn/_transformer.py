@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from reactgrad import ops
 from reactgrad._errors import DTypeError
 from reactgrad.nn import init
@@ -15,6 +17,7 @@ from reactgrad.nn._dropout import Dropout
 from reactgrad.nn._linear import Linear
 from reactgrad.nn._module import Module
 from reactgrad.nn._normalization import LayerNorm
+from reactgrad.nn._parameter import real
 from reactgrad.ops.special import gelu
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": ops.relu, "gelu": gelu}
@@ -303,6 +306,20 @@ class Transformer(Module):
         for param in self.parameters():
             if len(param.shape) > 1:
                 init.xavier_uniform_(param, rng=rng)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> np.ndarray[Any, Any]:
+        """Return a mask by which each place attends to itself and to those before: 0, and minus infinity above.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> rg.nn.Transformer.generate_square_subsequent_mask(3)
+        array([[  0., -inf, -inf],
+               [  0.,   0., -inf],
+               [  0.,   0.,   0.]])
+        """
+        return np.triu(np.full((sz, sz), -np.inf, real(dtype)), 1)
 
     def forward(
         self,
