@@ -39,6 +39,7 @@ from reactgrad.nn._activations import Mish as Mish
 from reactgrad.nn._activations import PReLU as PReLU
 from reactgrad.nn._activations import ReLU as ReLU
 from reactgrad.nn._activations import ReLU6 as ReLU6
+from reactgrad.nn._activations import RReLU as RReLU
 from reactgrad.nn._activations import Sigmoid as Sigmoid
 from reactgrad.nn._activations import SiLU as SiLU
 from reactgrad.nn._activations import Softmax as Softmax
@@ -97,6 +98,7 @@ from reactgrad.nn._loss import Loss as Loss
 from reactgrad.nn._losses import BCELoss as BCELoss
 from reactgrad.nn._losses import BCEWithLogitsLoss as BCEWithLogitsLoss
 from reactgrad.nn._losses import CrossEntropyLoss as CrossEntropyLoss
+from reactgrad.nn._losses import CTCLoss as CTCLoss
 from reactgrad.nn._losses import GaussianNLLLoss as GaussianNLLLoss
 from reactgrad.nn._losses import HuberLoss as HuberLoss
 from reactgrad.nn._losses import KLDivLoss as KLDivLoss
@@ -146,6 +148,9 @@ from reactgrad.nn._pooling import LPPool3d as LPPool3d
 from reactgrad.nn._pooling import MaxPool1d as MaxPool1d
 from reactgrad.nn._pooling import MaxPool2d as MaxPool2d
 from reactgrad.nn._pooling import MaxPool3d as MaxPool3d
+from reactgrad.nn._pooling import MaxUnpool1d as MaxUnpool1d
+from reactgrad.nn._pooling import MaxUnpool2d as MaxUnpool2d
+from reactgrad.nn._pooling import MaxUnpool3d as MaxUnpool3d
 from reactgrad.nn._recurrent import GRU as GRU
 from reactgrad.nn._recurrent import LSTM as LSTM
 from reactgrad.nn._recurrent import RNN as RNN

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad import ops
+from reactgrad._errors import DTypeError
 from reactgrad.nn._module import Module
 from reactgrad.nn._values import Values
+from reactgrad.nodes._handle import graph_of
 from reactgrad.ops import neural, special
+from reactgrad.random._rrelu import rrelu
 
 
 class _Elementwise(Module):
@@ -211,6 +214,42 @@ class PReLU(Module):
     def forward(self, input: Any) -> Any:
         """Return the function of each element."""
         return special.prelu(input, self.weight)
+
+
+class RReLU(Module):
+    """A leaky ReLU whose slopes are drawn evenly from `lower` to `upper` in train mode, and are their mean else.
+
+    Each call draws others; a result that is held keeps its own.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The least and the largest slope.
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> layer = rg.nn.RReLU(0.25, 0.75).eval()
+    >>> with rg.Graph():
+    ...     y = layer(np.array([1.0, -1.0]))
+    >>> y.value
+    array([ 1. , -0.5])
+    """
+
+    _settings = ("lower", "upper")
+
+    def __init__(
+        self, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0, inplace: bool = False
+    ) -> None:
+        if not lower <= upper:
+            raise DTypeError(
+                f"RReLU(lower={lower!r:.40}, upper={upper!r:.40}): the first slope is at most the second."
+            )
+        self.lower, self.upper = lower, upper
+
+    def forward(self, input: Any) -> Any:
+        """Return the function of each element."""
+        return rrelu(input, self.lower, self.upper, self._mode(graph_of(input)))
 
 
 class Hardtanh(Module):

@@ -6,6 +6,7 @@ from typing import Any
 
 from reactgrad.nn._loss import Loss, factors
 from reactgrad.ops import neural
+from reactgrad.ops.neural._ctc import ctc_loss
 
 
 class MSELoss(Loss):
@@ -166,6 +167,48 @@ class NLLLoss(Loss):
         """Return the cost."""
         return neural.nll_loss(
             input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
+        )
+
+
+class CTCLoss(Loss):
+    """The cost of sequences whose labels are not aligned (Graves and others, 2006).
+
+    Parameters
+    ----------
+    blank : int
+        The class that stands for none.
+    zero_infinity : bool
+        Whether a label that is too long for its steps costs 0 in place of infinity.
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.CTCLoss()(
+    ...         np.full((3, 1, 2), np.log(0.5)), np.array([[1]]), np.array([3]), np.array([1])
+    ...     )
+    >>> y.value.round(6)
+    np.float64(0.287682)
+    """
+
+    _settings = ("reduction", "blank")
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        """Return the cost of log probabilities of shape (steps, samples, classes); see ``functional.ctc_loss``."""
+        return ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
         )
 
 

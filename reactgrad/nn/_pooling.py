@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from reactgrad.nn._module import Module
 from reactgrad.ops import neural
+from reactgrad.ops.neural._unpool import max_unpool
 
 
 class _Pool(Module):
@@ -40,6 +41,35 @@ class _MaxPool(_Pool):
             self.dilation,
             self.ceil_mode,
             self.return_indices,
+        )
+
+
+class _MaxUnpool(_Pool):
+    """The elements of a pooling put back to their places; see ``MaxUnpool2d``."""
+
+    _axes: ClassVar[int]
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        """Return zeros with the elements of the input at their places.
+
+        Parameters
+        ----------
+        input, indices : Var or array_like
+            What ``MaxPool`` of the same arguments and ``return_indices=True`` has returned.
+        output_size : tuple of int, optional
+            The shape that was pooled; by default the shortest one.
+        """
+        return max_unpool(
+            self._axes,
+            input,
+            indices,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            output_size,
         )
 
 
@@ -226,3 +256,37 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     """See ``rg.adaptive_max_pool3d``."""
 
     _call = staticmethod(neural.adaptive_max_pool3d)
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """See ``MaxUnpool2d``."""
+
+    _axes = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Zeros, with the elements of ``MaxPool2d`` at the places where it has found them.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding : int or tuple of int
+        Those of the pooling.
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> pool, unpool = rg.nn.MaxPool2d(2, return_indices=True), rg.nn.MaxUnpool2d(2)
+    >>> with rg.Graph():
+    ...     y = unpool(*pool(np.array([[[[1.0, 3.0], [2.0, 0.0]]]])))
+    >>> y.value
+    array([[[[0., 3.],
+             [0., 0.]]]])
+    """
+
+    _axes = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """See ``MaxUnpool2d``."""
+
+    _axes = 3

@@ -77,6 +77,8 @@ from reactgrad.ops.neural import smooth_l1_loss as smooth_l1_loss
 from reactgrad.ops.neural import soft_margin_loss as soft_margin_loss
 from reactgrad.ops.neural import triplet_margin_loss as triplet_margin_loss
 from reactgrad.ops.neural import unfold as unfold
+from reactgrad.ops.neural._ctc import ctc_loss as ctc_loss
+from reactgrad.ops.neural._unpool import max_unpool
 from reactgrad.ops.special import celu as celu
 from reactgrad.ops.special import elu as elu
 from reactgrad.ops.special import gelu as gelu
@@ -100,6 +102,7 @@ from reactgrad.random._dropout import dropout as dropout
 from reactgrad.random._dropout import dropout1d as dropout1d
 from reactgrad.random._dropout import dropout2d as dropout2d
 from reactgrad.random._dropout import dropout3d as dropout3d
+from reactgrad.random._rrelu import rrelu as rrelu
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -115,6 +118,42 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """
     x = node(input, weight, bias)
     return ops.linear(x, ops.transpose(node(weight, x)), bias)
+
+
+def max_unpool1d(
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Any:
+    """Return what ``MaxUnpool1d`` does."""
+    return max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Any:
+    """Return what ``MaxUnpool2d`` does."""
+    return max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Any:
+    """Return what ``MaxUnpool3d`` does."""
+    return max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
 def cross_entropy(

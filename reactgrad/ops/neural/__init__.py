@@ -2,9 +2,9 @@
 
 - ``_space``: axes of space, and arguments that have a number for each of them.
 - ``_convolution``: convolutions over 1, 2 and 3 axes of space. ``_transposed``: their transposes.
-- ``_losses``, ``_cross_entropy``, ``_distances``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
+- ``_losses``, ``_cross_entropy``, ``_distances``, ``_ctc``: losses. ``_embedding``: rows of tables. ``_attention``: attention.
 - ``_pooling``: the largest element of windows, parts and all of space. ``_means``: the mean.
-  ``_norm_pooling``: the p-norm.
+  ``_norm_pooling``: the p-norm. ``_unpool``: the largest elements put back.
 - ``_resampling``: linear maps along each axis of space.
 - ``_normalization``: batches, groups, channels and rows. ``_recurrence``: recurrent layers; ``_recurrent_steps``:
   the same step by step.
@@ -14,6 +14,7 @@
 - ``_sampling``: images at the places of a grid, and grids of affine maps.
 """
 
+from reactgrad.ops.neural import _ctc as _ctc  # its ops; the function is in rg.nn.functional
 from reactgrad.ops.neural._attention import attention_weights as attention_weights
 from reactgrad.ops.neural._attention import (
     scaled_dot_product_attention as scaled_dot_product_attention,
