@@ -9,6 +9,8 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.nn._values import Values
 from reactgrad.ops import neural
+from reactgrad.ops.arrangement import repeat
+from reactgrad.ops.factories import zeros_like
 from reactgrad.random._dropout import dropout as drop
 
 
@@ -17,6 +19,7 @@ class _Recurrent(Module):
 
     _settings = ("input_size", "hidden_size", "num_layers")
     _gates: ClassVar[int]
+    proj_size = 0
 
     def __init__(
         self,
@@ -43,13 +46,15 @@ class _Recurrent(Module):
         self.bias, self.batch_first = bias, batch_first
         self.dropout, self.bidirectional = dropout, bidirectional
         make, bound = Values(rng, dtype), hidden_size**-0.5
-        rows = self._gates * hidden_size
+        rows, state = self._gates * hidden_size, self.proj_size or hidden_size
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            width = input_size if layer == 0 else state * (1 + bidirectional)
             for end in self._ends:
-                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, state)}
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if self.proj_size:
+                    shapes["weight_hr"] = (state, hidden_size)
                 for kind, shape in shapes.items():
                     setattr(self, f"{kind}_l{layer}{end}", make.uniform(shape, bound))
 
@@ -62,7 +67,8 @@ class _Recurrent(Module):
         text = f"{self.input_size}, {self.hidden_size}"
         if self.num_layers != 1:
             text += f", num_layers={self.num_layers}"
-        usual = {"bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
+        usual = {"proj_size": 0, "bias": True, "batch_first": False, "dropout": 0.0}
+        usual["bidirectional"] = False
         for name, one in usual.items():
             if getattr(self, name) != one:
                 text += f", {name}={getattr(self, name)}"
@@ -78,18 +84,18 @@ class _Recurrent(Module):
             if one.ndim != input.ndim or one.shape[0] not in (None, self._count):
                 raise ShapeError(
                     f"{type(self).__name__}: a first state has shape {one.shape}; it is "
-                    f"({self._count}, {'batch, ' if input.ndim == 3 else ''}{self.hidden_size}), a row for each layer "
-                    "and direction."
+                    f"({self._count}, {'batch, ' if input.ndim == 3 else ''}{self.proj_size or self.hidden_size}), a "
+                    "row for each layer and direction."
                 )
         mode = self._mode(input._graph) if self.dropout and self.num_layers > 1 else None
         last: list[tuple[Any, ...]] = []
         for layer in range(self.num_layers):
             sides = []
             for end in self._ends:
-                weights = tuple(
-                    getattr(self, f"{kind}_l{layer}{end}", None)
-                    for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-                )
+                kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+                if self.proj_size:
+                    kinds = (*kinds, "weight_hr")
+                weights = tuple(getattr(self, f"{kind}_l{layer}{end}", None) for kind in kinds)
                 state = None if states is None else tuple(one[len(last)] for one in states)
                 found, left = self._layer(
                     input, state, weights, batch_first=self.batch_first, reverse=bool(end)
@@ -172,6 +178,8 @@ class LSTM(_Recurrent):
         Between layers, in train mode.
     bidirectional : bool
         Whether each layer also goes from the last step to the first; both are joined.
+    proj_size : int
+        The length of states that are ``weight_hr @ h`` of what the units give (Sak and others, 2014); 0 for none.
     rng, dtype
         See ``rg.nn``.
 
@@ -193,13 +201,65 @@ class LSTM(_Recurrent):
 
     _gates = 4
 
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        rng: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if not 0 <= proj_size < max(hidden_size, 1):
+            raise DTypeError(
+                f"LSTM(hidden_size={hidden_size}, proj_size={proj_size}): a projection is shorter than the units. "
+                "Write proj_size=0 for none."
+            )
+        self.proj_size = proj_size
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            rng=rng,
+            dtype=dtype,
+        )
+
     def _layer(self, x: Any, state: Any, weights: tuple[Any, ...], **options: Any) -> Any:
-        return neural.lstm(x, state, *weights, **options)
+        if not self.proj_size:
+            return neural.lstm(x, state, *weights, **options)
+        w_ih, w_hh, b_ih, b_hh, w_hr = weights
+        if state is not None:
+            # The first state enters as features of the first step; those between are projected by the product below.
+            first, cell = state
+            time = 1 if options["batch_first"] and x.ndim == 3 else 0
+            x = ops.concatenate([x, _at_one_end(first, x, time, options["reverse"])], -1)
+            w_ih = ops.concatenate([w_ih, w_hh], 1)
+            state = (zeros_like(cell), cell)
+        found, (last, cell) = neural.lstm(x, state, w_ih, w_hh @ w_hr, b_ih, b_hh, **options)
+        turned = ops.transpose(w_hr)
+        return ops.matmul(found, turned), (ops.matmul(last, turned), cell)
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, Any]]:
         """Return the states of the last layer at all steps; the last states and cells of all layers."""
         output, last = self._run(input, None if hx is None else tuple(hx))
         return output, (last[0], last[1])
+
+
+def _at_one_end(state: Any, like: Any, time: int, reverse: bool) -> Any:
+    """Return a state at the first step, the last one if `reverse`, and zeros at the others."""
+    rest = like[(slice(None),) * time + (slice(1, None),)]
+    zeros = repeat(zeros_like(rest[..., :1]), state.shape[-1], axis=-1)
+    parts = [ops.expand_dims(state, time), ops.astype(zeros, state.dtype)]
+    return ops.concatenate(parts[::-1] if reverse else parts, time)
 
 
 # --- one step ------------------------------------------------------------------------------------
