@@ -59,7 +59,7 @@ class Again:
             and host.policy is None
             and not (host.hooks or host.retained or host.after_grad or host.removed)
             and not (graph._observed or graph._transient or graph._computing)
-            and not host.gradients.between
+            and not (host.gradients.between or host.gradients.replaced)
         )
 
     def repeat(self, y: Any, program: Program) -> Run | None:

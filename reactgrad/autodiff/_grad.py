@@ -233,8 +233,9 @@ def backward(
                 if getattr(dtype, "kind", "f") not in "fc":
                     values.pop(slot, None)
             graph._scheduler.last_run = run  # not a run that only rebuilt what this one released
+            replaced = host.gradients.replaced
             sums = {
-                slot: added(host.grads.get(slot), values[slot])
+                slot: added(None if slot in replaced else host.grads.get(slot), values[slot])
                 for slot in wanted
                 if graph._scheduler.leaf[slot]
             }
@@ -245,7 +246,10 @@ def backward(
             }
             # In one step, wherever an error comes: no .grad was changed before, all are now (rule D5).
             host.gradients = Gradients(
-                kept | values | sums, {}, host.gradients.between or len(values) > len(sums)
+                kept | values | sums,
+                {},
+                host.gradients.between or len(values) > len(sums),
+                replaced - sums.keys(),
             )
             view = Run(graph, run)
             if retain_graph is not None:

@@ -82,14 +82,20 @@ class Gradients:
         By block, the arrays of those that lie side by side.
     between : bool
         True if some belong to nodes that are no leaves.
+    replaced : frozenset of int
+        The nodes whose gradient the next ``backward`` replaces.
     """
 
-    __slots__ = ("_shown", "alone", "between", "blocks")
+    __slots__ = ("_shown", "alone", "between", "blocks", "replaced")
 
     def __init__(
-        self, alone: dict[int, Any], blocks: dict[GradientBlock, Any], between: bool = False
+        self,
+        alone: dict[int, Any],
+        blocks: dict[GradientBlock, Any],
+        between: bool = False,
+        replaced: frozenset[int] = frozenset(),
     ) -> None:
-        self.alone, self.blocks, self.between = alone, blocks, between
+        self.alone, self.blocks, self.between, self.replaced = alone, blocks, between, replaced
         self._shown: dict[int, Any] = {}
 
     def of(self, slot: int) -> Any:
@@ -113,7 +119,7 @@ class Gradients:
         alone = dict(self.alone)
         for block in self.blocks:
             alone.update({slot: self.of(slot) for slot in block.slots})
-        return Gradients(alone, {}, self.between)
+        return Gradients(alone, {}, self.between, self.replaced)
 
     def without(self, slots: Iterable[int], blocks: Iterable[GradientBlock]) -> Gradients:
         """Return them without those of these params, of which `blocks` are all blocks."""
@@ -124,7 +130,7 @@ class Gradients:
             alone = dict(alone)
             for slot in slots:
                 alone.pop(slot, None)
-        return Gradients(alone, left, self.between)
+        return Gradients(alone, left, self.between, self.replaced)
 
 
 class GradientBlocks:

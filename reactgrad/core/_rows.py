@@ -104,6 +104,11 @@ class Rows(Steps):
             self.gradients = self.gradients.apart()
         self.gradients.alone.pop(slot, None)
 
+    def replace_grad(self, slot: int) -> None:
+        """Let the next ``backward`` that gives this node a gradient replace the present one."""
+        now = self.gradients
+        self.gradients = Gradients(now.alone, now.blocks, now.between, now.replaced | {slot})
+
     @property
     def limit(self) -> int | None:
         """The number of bytes that values may take; ``None``: no limit."""

@@ -243,6 +243,30 @@ class Var(Value["Var"]):
         with self._graph._lock:
             self._graph._host.drop_grad(self._slot)
 
+    def overwrite_grad(self) -> None:
+        """Make the next backward that reaches this node replace ``.grad``; those after it add to it again.
+
+        Until then ``.grad`` can be read, unlike after ``zero_grad``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param(1.0)
+        >>> y = w * 3.0
+        >>> run = y.backward()
+        >>> w.overwrite_grad()
+        >>> grads = [w.grad]
+        >>> for _ in range(2):
+        ...     run = y.backward()
+        ...     grads += [w.grad]
+        >>> [float(one) for one in grads]
+        [3.0, 3.0, 6.0]
+        """
+        with self._graph._lock:
+            refuse_tuple(self._graph, self._slot, "overwrite_grad")
+            self._graph._host.replace_grad(self._slot)
+
     def retain_grad(self) -> None:
         """Make every backward that passes this node leave its gradient in ``.grad``."""
         with self._graph._lock:

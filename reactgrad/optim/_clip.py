@@ -172,7 +172,7 @@ class _Found:
             new = change(old, np.empty_like(old))
             new.flags.writeable = False
             alone[one._slot] = new.view() if new.ndim else new[()]
-        host.gradients = Gradients(alone, blocks, now.between)
+        host.gradients = Gradients(alone, blocks, now.between, now.replaced)
 
 
 def _refuse(who: str, params: Sequence[Any]) -> None:

@@ -595,3 +595,59 @@ def test_the_gradients_of_the_last_layers_do_not_touch_the_first_ones() -> None:
     loss.backward(inputs=last)
     for w, gradient in zip(last, rg.grad(twin, fresh[-5:]), strict=True):
         np.testing.assert_array_equal(w.grad, gradient.value)
+
+
+def test_a_gradient_is_replaced_once_and_then_added_to(g: rg.Graph) -> None:
+    w, v, x = g.param([1.0, 2.0], name="w"), g.param(1.0, name="v"), g.input(1.0)
+    y = (w * x * v).sum()
+    for _ in range(3):  # the second one is repeated from what the first has checked
+        y.backward()
+    earlier = w.grad
+    assert earlier.tolist() == [3.0, 3.0]
+    w.overwrite_grad()
+    assert w.grad is earlier
+    x.set(10.0)
+    y.backward()
+    assert (w.grad.tolist(), float(v.grad)) == ([10.0, 10.0], 39.0)
+    y.backward()
+    assert w.grad.tolist() == [20.0, 20.0]
+    assert earlier.tolist() == [3.0, 3.0]
+
+
+def test_a_backward_that_fails_leaves_the_flag(g: rg.Graph) -> None:
+    w, x = g.param(1.0, name="w"), g.input(1.0)
+
+    def checked(value: float) -> float:
+        if value > 5.0:
+            raise ValueError("too large")
+        return value
+
+    y = w * rg.lift(checked, vjp=lambda gradient, result, value: gradient)(x)
+    y.backward()
+    w.overwrite_grad()
+    x.set(9.0)
+    with pytest.raises(ValueError, match="too large"):
+        y.backward()
+    assert w.grad == 1.0
+    x.set(2.0)
+    y.backward()
+    assert w.grad == 2.0
+
+
+def test_gradients_side_by_side_are_replaced_as_well(g: rg.Graph) -> None:
+    with g:
+        net = rg.nn.Linear(2, 1, rng=0)
+        opt = rg.optim.SGD(net.parameters(), lr=0.0)
+        x = g.input([[1.0, 2.0]])
+        loss = net(x).sum()
+        for _ in range(3):
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        net.weight.overwrite_grad()
+        loss.backward()
+        assert net.weight.grad.tolist() == [[1.0, 2.0]]
+        assert net.bias.grad.tolist() == [2.0]
+        opt.step()
+        loss.backward()
+        assert net.weight.grad.tolist() == [[2.0, 4.0]]
