@@ -91,6 +91,13 @@ from reactgrad.nn._dropout import Dropout2d as Dropout2d
 from reactgrad.nn._dropout import Dropout3d as Dropout3d
 from reactgrad.nn._embedding import Embedding as Embedding
 from reactgrad.nn._embedding import EmbeddingBag as EmbeddingBag
+from reactgrad.nn._lazy import LazyBatchNorm1d as LazyBatchNorm1d
+from reactgrad.nn._lazy import LazyBatchNorm2d as LazyBatchNorm2d
+from reactgrad.nn._lazy import LazyBatchNorm3d as LazyBatchNorm3d
+from reactgrad.nn._lazy import LazyConv1d as LazyConv1d
+from reactgrad.nn._lazy import LazyConv2d as LazyConv2d
+from reactgrad.nn._lazy import LazyConv3d as LazyConv3d
+from reactgrad.nn._lazy import LazyLinear as LazyLinear
 from reactgrad.nn._linear import Bilinear as Bilinear
 from reactgrad.nn._linear import Identity as Identity
 from reactgrad.nn._linear import Linear as Linear

@@ -210,10 +210,17 @@ class Module(Registered):
     def _named(
         self, kinds: set[str], prefix: str, recurse: bool, once: bool
     ) -> Iterator[tuple[str, Var]]:
+        parts = parts_of(self)
+        if parts.waiting:
+            where = ", ".join(parts.waiting) or "itself"
+            raise GraphError(
+                f"{type(self).__name__} has params that are made at its first call, at {where}. Call it with a batch "
+                "before they are asked for, as by an optimiser: net(rows)."
+            )
         seen: set[int] = set()
         start = f"{prefix}." if prefix else ""
         own = None if recurse else set(self._own())
-        for path, var, kind in parts_of(self).entries:
+        for path, var, kind in parts.entries:
             if kind not in kinds or (own is not None and path not in own):
                 continue
             if not once or var._slot not in seen:

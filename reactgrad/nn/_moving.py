@@ -43,6 +43,8 @@ def to(module: M, /, *args: Any, dtype: Any = None, device: str | None = None) -
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is not None and wanted.kind not in "fc":
         raise DTypeError(f"to({wanted}): params are floats. Write net.to('float32').")
+    whole: Any = module
+    next(whole.parameters(), None)  # says so where params wait for a first input
     made: dict[tuple[int, int], Var] = {}
     for owner in [one for _, one in parts_of(module).modules]:
         for name, value in list(owner._attributes()):

@@ -95,6 +95,7 @@ class Registered:
     """The base of ``Module``."""
 
     _record: Record
+    _waits = False  # True while the params of a layer wait for its first input
 
 
 def is_param(one: object) -> bool:
@@ -145,17 +146,20 @@ class Parts:
         ``"param"``, ``"buffer"``, or ``"passing"`` for a buffer that is in no ``state_dict``.
     open : bool
         Whether there are lists or dicts, which may change without notice.
+    waiting : list of str
+        The paths of layers whose params wait for their first input.
     dtype : dtype or None
         That of all params, if they are floats of one dtype.
     """
 
-    __slots__ = ("changes", "dtype", "entries", "modules", "open")
+    __slots__ = ("changes", "dtype", "entries", "modules", "open", "waiting")
 
     def __init__(self, root: Registered) -> None:
         self.changes = changes[0]
         self.open = False
         self.modules: list[tuple[str, Any]] = []
         self.entries: list[tuple[str, Any, str]] = []
+        self.waiting: list[str] = []
         self._add(root, "", {})
         found = {var.dtype for _, var, kind in self.entries if kind == "param"}
         only = found.pop() if len(found) == 1 else None
@@ -169,6 +173,8 @@ class Parts:
         seen[id(module)] = True  # is being added
         if first:
             self.modules.append((path, module))
+            if module._waits:
+                self.waiting.append(path)
         start = f"{path}." if path else ""
         buffers = module._record.buffers
         below: list[tuple[str, Any]] = []
