@@ -60,7 +60,7 @@ class ForwardHook:
 
 
 class Heard:
-    """What a hook was called with while nodes were built, to be called with it again at later calls.
+    """One hook of a module whose nodes are built: at later calls it is called again with the same nodes.
 
     Attributes
     ----------
