@@ -379,7 +379,7 @@ def _form(name: str, found: object) -> object:
 # Ops that are called with arguments of PyTorch, as dim= for axis=. Inside of the package they are called directly.
 for _name in (
     *("concatenate", "stack", "split", "unbind", "squeeze", "expand_dims", "transpose", "reshape"),
-    *("clip", "layer_norm", "where", "astype", "broadcast_to"),
+    *("clip", "layer_norm", "where", "astype", "broadcast_to", "relu", "maximum", "minimum"),
 ):
     globals()[_name] = _explained(f"rg.{_name}", globals()[_name], __name__)
 del _name

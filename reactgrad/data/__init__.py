@@ -11,6 +11,7 @@
 It knows no graph: batches are NumPy arrays.
 """
 
+from reactgrad._calls import explained as _explained
 from reactgrad._habits import absent_from as _absent_from
 from reactgrad._names_of_torch import OF_DATA as _OF_DATA
 from reactgrad.data._batch_rng import batch_rng as batch_rng
@@ -40,4 +41,5 @@ from reactgrad.data._transforms import RandomCrop as RandomCrop
 from reactgrad.data._transforms import RandomHorizontalFlip as RandomHorizontalFlip
 from reactgrad.data._transforms import ToFloat as ToFloat
 
+random_split = _explained("rg.data.random_split", random_split, __name__)
 __getattr__ = _absent_from(__name__, _OF_DATA)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from reactgrad._calls import check_names
 from reactgrad.data._errors import DataError
 
 Order = np.ndarray[Any, np.dtype[np.int64]]
@@ -25,6 +26,11 @@ class Sampler:
     rng : int or numpy.random.Generator, optional
         A generator of its own. Without one, a loader gives its generator, and a plain iteration draws without a seed.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs:
+            check_names(cls, cls.__qualname__, args, kwargs)
+        return super().__new__(cls)
 
     def __init__(self, rng: Any = None) -> None:
         self.rng = None if rng is None else np.random.default_rng(rng)

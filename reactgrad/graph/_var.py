@@ -389,4 +389,4 @@ _OF_TENSORS = (
     "split",
     "unbind",
 )
-refuse(Var, [*OF_VARS, *_METHODS, *_OPS, *_OF_TENSORS], absent_of)
+refuse(Var, [*OF_VARS, *_METHODS, *_OPS, *_OF_TENSORS, *ops.PLACES], absent_of)

@@ -128,12 +128,19 @@ class RNN(_Recurrent):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: str = "tanh",
-        **options: Any,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        rng: Any = None,
+        dtype: Any = None,
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
             raise DTypeError(f"RNN(nonlinearity={nonlinearity!r:.40}): it is 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
-        super().__init__(input_size, hidden_size, num_layers, **options)
+        more = (bias, batch_first, dropout, bidirectional)
+        super().__init__(input_size, hidden_size, num_layers, *more, rng=rng, dtype=dtype)
 
     def _layer(self, x: Any, state: Any, weights: tuple[Any, ...], **options: Any) -> Any:
         first = None if state is None else state[0]

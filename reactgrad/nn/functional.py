@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactgrad import ops
+from reactgrad._calls import explain_all as _explain_all
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._habits import absent_from as _absent_from
 from reactgrad._names_of_torch import OF_FUNCTIONAL as _OF_FUNCTIONAL
@@ -279,4 +280,5 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     return arrangement.pad(x, width, _BEYOND[mode], **options)
 
 
+_explain_all(globals(), __name__, "rg.nn.functional")
 __getattr__ = _absent_from(__name__, _OF_FUNCTIONAL)

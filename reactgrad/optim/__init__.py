@@ -8,6 +8,7 @@
 - ``_schedules``, ``_cyclic``, ``_policies``: learning rates that follow the number of steps, or a measure.
 """
 
+from reactgrad._calls import explained as _explained
 from reactgrad._habits import absent_from as _absent_from
 from reactgrad._names_of_torch import OF_OPTIM as _OF_OPTIM
 from reactgrad.optim._adam import Adam as Adam
@@ -42,4 +43,7 @@ from reactgrad.optim._squares import Adadelta as Adadelta
 from reactgrad.optim._squares import Adagrad as Adagrad
 from reactgrad.optim._squares import RMSprop as RMSprop
 
+for _name in ("clip_grad_norm_", "clip_grad_value_"):
+    globals()[_name] = _explained(f"rg.optim.{_name}", globals()[_name], __name__)
+del _name
 __getattr__ = _absent_from(__name__, _OF_OPTIM)

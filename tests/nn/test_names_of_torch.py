@@ -158,7 +158,46 @@ REFUSED: list[tuple[str, str]] = [
             "rg.optim.StepLR(opt, 10)."
         ),
     ),
+    (
+        "rg.optim.clip_grad_norm_([w], 1.0, foreach=True)",
+        (
+            "rg.optim.clip_grad_norm_ has no argument 'foreach', as in foreach=True. All params of a group are changed "
+            "at once anyway, so leave it out."
+        ),
+    ),
+    # Functions and methods.
+    (
+        "rg.nn.functional.relu(x, inplace=True)",
+        (
+            "rg.nn.functional.relu has no argument 'inplace', as in inplace=True. Values are never written in place, "
+            "so leave it out."
+        ),
+    ),
+    (
+        "rg.nn.functional.normalize(x, dim=1)",
+        "rg.nn.functional.normalize has no argument 'dim', as in dim=1. Write axis=1.",
+    ),
+    (
+        "rg.nn.RNN(3, 4, device='cpu')",
+        (
+            "RNN has no argument 'device', as in device='cpu'. What is made is moved by .to('cuda:0') behind, so leave "
+            "it out."
+        ),
+    ),
+    (
+        "x.topk(2)",
+        "a Var has no attribute 'topk'. Ops are functions: write rg.topk(x, ...).",
+    ),
+    ("x.chunk(2)", "a Var has no attribute 'chunk'. Write rg.split(x, n, axis)."),
     # Data.
+    (
+        "rg.data.random_split(SET, [2, 2], generator=7)",
+        "rg.data.random_split has no argument 'generator', as in generator=7. Write rng=7.",
+    ),
+    (
+        "rg.data.RandomSampler(SET, generator=7)",
+        "RandomSampler has no argument 'generator', as in generator=7. Write rng=7.",
+    ),
     (
         "rg.data.DataLoader(SET, num_workers=2)",
         "DataLoader has no argument 'num_workers', as in num_workers=2. Write workers=2.",
