@@ -71,6 +71,7 @@ class Rows(Steps):
 
     def __init__(self, graph: Any) -> None:
         super().__init__()
+        self.generations: Any = None  # ``Generations``, once the graph has them
         self._graph: weakref.ref[Any] = weakref.ref(graph)  # a ``Core``, which knows these rows
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
@@ -192,6 +193,8 @@ class Rows(Steps):
                 del self.numbers[key]
         if slot in self.name_of:
             self.named.pop(self.name_of[slot], None)
+        if (generations := self.generations).of and (graph := self._graph()) is not None:
+            generations.released(graph, slot)
         self.drop_grad(slot)
         if slot in self.owners:
             self._owners_to_write().pop(slot)
@@ -220,6 +223,7 @@ class Rows(Steps):
         graph = self._graph()
         if graph is not None:
             graph._programs.rest()
+            self.generations.flush(graph)
         self.finish_writes()
         self.distrust()
 
@@ -228,7 +232,7 @@ class Rows(Steps):
         name = self.name_of.get(slot)
         if name is None:
             scope = scope_of(self.sites[slot])
-            name = made_name(self.ops[slot], self.scheduler.topology.serial[slot], scope)
+            name = made_name(self.ops[slot], self.scheduler.topology.number(slot), scope)
             while name in self.named:  # the user has given it to another node
                 name += "_"
         return name

@@ -251,6 +251,15 @@ class Staleness:
             if mark[slot]:
                 self.put(slot, CLEAN)
 
+    def as_new(self, slots: Iterable[int]) -> None:
+        """Mark these nodes ``STALE``, as new ones are. Nodes below them must be so already."""
+        mark, state = self.mark, 0
+        for slot in slots:
+            if mark[slot] != STALE:
+                state ^= self.key(slot, mark[slot])
+                mark[slot] = STALE
+        self.state ^= state
+
     def _clean(self, slots: Sequence[int], former: int) -> None:
         """Mark these nodes ``CLEAN``, which all have the mark ``former``, each given once."""
         mark, keys = self.mark, self._keys

@@ -1,0 +1,524 @@
+"""Generations: nodes that died together, kept to be taken over by the next ones like them.
+
+A loop that writes its model anew at every step builds the same nodes again and again, and what is dear about
+them is what comes after: gradients, plans, steps, buffers. When the last handle of a result dies, the nodes
+that only it kept are a *generation*. If nodes from the same line have died before, the rows of the generation
+are *parked* instead of released (see ``reactgrad_scheduler.parking``). While new nodes are built, each is
+compared with the next one of a parked generation: the same op with the same attributes on the same operands,
+from the same line and in the same mode. If it is the same, the new node takes over the row, and with the
+last one the gradients come back, too, when ``backward`` asks for them.
+
+Nobody can see a parked row. A node that takes one is as new: stale, at version 0, with the next number. So
+this saves time and changes nothing else. The first difference ends it: nodes that were taken stay, and
+the rest is built. Whatever is unusual (an edit, another shape, a fork) gives up all generations.
+
+Invariants, checked by ``check_invariants``: the rows of a generation are those of nodes up to ``at``, and
+parked from there on; ``of`` has the generation of each of these rows; ``ahead`` has the next row of each
+generation that can be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.core._rows import number_key
+from reactgrad.flow._autocast import open_casts
+from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
+from reactgrad.flow._saved import hooks_here, open_hooks
+from reactgrad.nodes._handle import HandleRef
+from reactgrad.nodes._op import CONST, SEED, Leaf, Op
+from reactgrad.nodes._scope import open_scopes
+from reactgrad.nodes._site import user_site
+from reactgrad.scheduler import give_up, park, take
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+# A loop has two generations in turn, or three. More are kept for loops that alternate.
+MOST = 8
+# Arrays of a generation may have so many bytes: with larger ones, building is not what takes time.
+MOST_BYTES = 1 << 24
+MOST_SEEN = 4096
+# After so many generations of one line that nobody took over, no more are parked.
+MISSES = 4
+
+_new = object.__new__
+_OPEN = object()
+# What ``getrefcount`` gives for an object that only one dict holds, when called as below.
+_ALONE = next(map(getrefcount, {0: object()}.values()))
+
+
+class Generation:
+    """Nodes that died together.
+
+    Attributes
+    ----------
+    root
+        The result that kept them all.
+    nodes
+        The rows of the nodes that code has built, in order.
+    serials
+        Their serials.
+    gradients
+        The rows of nodes that its gradient program has built, in order, with their serials.
+    entry
+        What the handle of the root had of gradients: seed, program and adjoints; ``None`` without any.
+    at
+        The number of nodes that have been taken.
+    asleep
+        True if the gradients are parked.
+    """
+
+    __slots__ = (
+        "asleep",
+        "at",
+        "counts",
+        "edges",
+        "entry",
+        "forward",
+        "gradients",
+        "key",
+        "members",
+        "nodes",
+        "numbers",
+        "root",
+        "serials",
+        "span",
+    )
+
+    def __init__(self, root: int, key: Any, entry: Any) -> None:
+        self.root, self.key, self.entry = root, key, entry
+        self.nodes: tuple[int, ...] = ()
+        self.serials: tuple[int, ...] = ()
+        self.gradients: tuple[tuple[int, int], ...] = ()
+        self.members: frozenset[int] = frozenset()
+        self.edges: tuple[tuple[int, int], ...] = ()  # from other nodes, first those to ``nodes``
+        self.forward = 0  # the number of these
+        self.numbers: tuple[int, ...] = ()  # constants among these that no handle keeps
+        self.counts: list[int] = []  # of the consumers of each node
+        self.span = (0, 0)  # serials between which the gradients were built
+        self.at = 0
+        self.asleep = False
+
+
+class Generations:
+    """The generations of one graph."""
+
+    __slots__ = (
+        "_misses",
+        "_seen",
+        "ahead",
+        "by_root",
+        "current",
+        "entries",
+        "of",
+        "outside",
+        "spare_numbers",
+    )
+
+    def __init__(self) -> None:
+        self.by_root: dict[int, Generation] = {}  # the one parked last comes last
+        self.of: dict[int, Generation] = {}
+        self.ahead: dict[Any, list[Generation]] = {}  # by op and operands of the next node
+        self.current: Generation | None = None  # the one that is being taken
+        # Of outputs that have a backward behind them: what their handle has, and the next serial then.
+        self.entries: dict[int, tuple[Any, int]] = {}
+        self.outside: dict[int, int] = {}  # operands from outside: how many generations have them
+        self.spare_numbers: dict[Any, tuple[int, int]] = {}  # parked constants by number: slot, serial
+        self._seen: dict[Any, None] = {}  # op and line of results that died
+        self._misses: dict[Any, int] = {}
+
+    # --- death -------------------------------------------------------------------------------------
+
+    def park(self, graph: Core) -> None:
+        """Park the generations whose results are among the orphans; note the lines of others."""
+        scheduler, host = graph._scheduler, graph._host
+        orphans, topology = scheduler.orphans, scheduler.topology
+        serial, children, parents = topology.serial, topology.children, topology.parents
+        for root in [*orphans]:
+            if not serial[root] or not parents[root] or host.handles[root] is not None:
+                continue
+            entry = self.entries.pop(root, None)
+            gen = self.of.get(root)
+            if gen is not None and gen.at < len(gen.nodes) and not children[root]:
+                self.give_up(graph, gen)  # what was taken is not gone on with
+                gen = None
+            if entry is None and (children[root] or root in host.anchors):
+                continue
+            key = host.ops[root], host.sites[root]
+            if key not in self._seen:
+                if len(self._seen) >= MOST_SEEN:
+                    self._seen.clear()
+                self._seen[key] = None
+            elif self._misses.get(key, 0) < MISSES and self._may_park(graph):
+                self._park(graph, root, key, entry)
+
+    def _may_park(self, graph: Core) -> bool:
+        """Return whether nothing is under way by which a parked row could be missed."""
+        host, scheduler = graph._host, graph._scheduler
+        return not (
+            host.policy is not None
+            or scheduler.notes
+            or scheduler.computing
+            or graph._observed
+            or graph._edits
+            or graph._removals
+            or graph._followed
+            or graph._traced
+            or host.forked_serial
+            or (graph._events is not None)
+            or (graph._reuse is not None and graph._reuse.blocks)
+            or (graph._subgraphs is not None and graph._subgraphs.under_way)
+            or graph._programs.under_way
+        )
+
+    def _park(self, graph: Core, root: int, key: Any, known: tuple[Any, int] | None) -> None:
+        gen = self.of.get(root)
+        if gen is not None and (gen.root != root or not self._is_same(graph, gen, known)):
+            self.give_up(graph, gen)
+            gen = None
+        if gen is None:
+            gen = self._found(graph, root, key, known)
+            if gen is None:
+                return
+        scheduler = graph._scheduler
+        self.current = None
+        awake = () if gen.asleep else gen.gradients
+        leaf = scheduler.leaf
+        computed = [*gen.nodes, *[slot for slot, _ in awake if not leaf[slot]]]
+        constants = [slot for slot, _ in awake if leaf[slot]]
+        # First: from here on it can be given up.
+        self.by_root.pop(root, None)
+        self.by_root[root] = gen
+        gen.at, gen.asleep = 0, bool(gen.gradients)
+        park(scheduler, computed, constants, gen.edges if awake else gen.edges[: gen.forward])
+        children = scheduler.topology.children
+        for slot in gen.nodes:
+            children[slot] = ()
+        self._park_numbers(graph, gen)
+        self._put_ahead(graph, gen)
+        while len(self.by_root) > MOST:
+            old = next(iter(self.by_root.values()))
+            self._misses[old.key] = self._misses.get(old.key, 0) + (old.at == 0)
+            self.give_up(graph, old)
+
+    def _park_numbers(self, graph: Core, gen: Generation) -> None:
+        """Park the constants that only parked nodes have used."""
+        scheduler, host = graph._scheduler, graph._host
+        topology = scheduler.topology
+        for slot in gen.numbers:
+            if topology.serial[slot] and not topology.children[slot] and not host.holds(slot):
+                key = number_key(host.data[slot])
+                if host.numbers.get(key) == slot:
+                    self.spare_numbers[key] = slot, topology.serial[slot]
+                    del host.numbers[key]
+                    park(scheduler, (), (slot,), ())
+
+    def number_back(self, graph: Core, key: Any) -> int:
+        """Return the constant of a number whose row was parked, as a new node; -1 if there is none."""
+        slot, serial = self.spare_numbers.pop(key, (-1, 0))
+        if slot >= 0:
+            scheduler = graph._scheduler
+            number = scheduler.topology.next_serial
+            scheduler.topology.next_serial = number + 1
+            take(scheduler, slot, serial, number)
+            graph._host.numbers[key] = slot
+        return slot
+
+    def _is_same(self, graph: Core, gen: Generation, known: tuple[Any, int] | None) -> bool:
+        """Return whether a generation that was taken is as it was, and nothing else keeps a node of it."""
+        host, scheduler = graph._host, graph._scheduler
+        if gen.at < len(gen.nodes) or (gen.entry is None) != (known is None and not gen.asleep):
+            return False
+        if known is not None and known[0] is not gen.entry:
+            return False
+        children = scheduler.topology.children
+        if any(map(host.handles.__getitem__, gen.nodes)):
+            return False
+        rows = gen.nodes if gen.asleep else (*gen.nodes, *[slot for slot, _ in gen.gradients])
+        counts = gen.counts[0] if gen.asleep or not gen.gradients else gen.counts[1]
+        return (
+            [*map(len, map(children.__getitem__, rows))] == counts
+            and self._is_plain(graph, gen.members)
+            and self._is_alone(graph, gen)
+        )
+
+    def _is_alone(self, graph: Core, gen: Generation) -> bool:
+        """Return whether nobody else refers to the gradients, nor keeps a node by an anchor."""
+        host = graph._host
+        anchored = gen.members & host.anchors.keys()
+        if gen.entry is None:
+            return not anchored
+        seed, program, adjoints = gen.entry
+        own = {gen.root, seed._slot}
+        return (
+            anchored <= own
+            and all(host.anchors[slot] == 1 for slot in anchored)
+            and not (program._holds or program.broken or program.observed or program.hollow)
+            and not (program.seen or program._inner or program._sharers)
+            and [*map(getrefcount, adjoints.values())].count(_ALONE) == len(adjoints)
+            and getrefcount(seed) <= 5
+        )
+
+    def _is_plain(self, graph: Core, members: frozenset[int]) -> bool:
+        """Return whether nobody has added anything to the nodes, and none has failed."""
+        host, scheduler = graph._host, graph._scheduler
+        tables = [
+            *host.addable(host),
+            host.name_of,
+            host.transient,
+            host.spared,
+            host.pins,
+            host.branches,
+            host.branch_users,
+            host.away,
+            host.removed,
+            scheduler.errors,
+            scheduler.raises,
+            scheduler.cycles,
+            scheduler.dynamic,
+            scheduler.dropped,
+            scheduler.versions.forced,
+            scheduler.staleness.cutoffs,
+            host.gradients.alone if host.gradients.between else (),
+        ]
+        return all(not one or members.isdisjoint(one) for one in tables)
+
+    def _found(
+        self, graph: Core, root: int, key: Any, known: tuple[Any, int] | None
+    ) -> Generation | None:
+        """Return the nodes that only a result keeps, ``None`` if they cannot be parked."""
+        host, scheduler = graph._host, graph._scheduler
+        topology, leaf = scheduler.topology, scheduler.leaf
+        children, parents, serial = topology.children, topology.parents, topology.serial
+        entry = None if known is None else known[0]
+        gen = Generation(root, key, entry)
+        starts, own = [root], {root}
+        if entry is not None:
+            seed, _, adjoints = entry
+            starts += [var._slot for var in adjoints.values()]
+            own.update(starts)
+            own.add(seed._slot)
+        inside = set(own)
+        left: dict[int, int] = {}
+        stack = [*own]
+        while stack:
+            for parent in set(parents[stack.pop()]):
+                count = left[parent] = left.get(parent, len(children[parent])) - 1
+                if not count and parent not in inside and not host.holds(parent):
+                    if leaf[parent] and not (parent in host.owners and host.ops[parent] is CONST):
+                        continue
+                    inside.add(parent)
+                    stack.append(parent)
+        # All consumers of these must be among them, or the result is needed by another node.
+        if any(left.get(slot, len(children[slot])) for slot in inside):
+            return None
+        for other in {id(one): one for slot in inside if (one := self.of.get(slot))}.values():
+            self.give_up(graph, other)
+        owners = host.owners
+        number = topology.number
+        gen.members = frozenset(inside)
+        gradients = sorted((s for s in inside if s in owners or leaf[s]), key=serial.__getitem__)
+        nodes = sorted(inside.difference(gradients), key=number)
+        bytes_ = 0
+        for slot in inside:
+            op = host.ops[slot]
+            if not isinstance(op, Op) and op not in (CONST, SEED):
+                return None
+            if host.specs[slot] is None:
+                return None
+            bytes_ += getattr(host.data[slot], "nbytes", 0)
+        if (
+            bytes_ > MOST_BYTES
+            or root in owners
+            or (gradients and entry is None)
+            or not self._is_plain(graph, gen.members)
+        ):
+            return None
+        gen.nodes = tuple(nodes)
+        gen.serials = tuple(map(serial.__getitem__, nodes))
+        gen.gradients = tuple([(slot, serial[slot]) for slot in gradients])
+        if not self._is_alone(graph, gen):
+            return None
+        if gradients:
+            assert known is not None
+            gen.span = (gen.gradients[0][1], max(known[1], gen.gradients[-1][1] + 1))
+        edges = [(p, s) for s in (*nodes, *gradients) for p in dict.fromkeys(parents[s])]
+        apart = frozenset(gradients)
+        gen.edges = tuple([edge for edge in edges if edge[0] not in inside])
+        gen.forward = sum(slot not in apart for _, slot in gen.edges)
+        outside = dict.fromkeys([parent for parent, _ in gen.edges])
+        gen.numbers = tuple(
+            [
+                p
+                for p in outside
+                if leaf[p] and host.ops[p] is CONST and not host.in_sight(p)
+            ]
+        )
+        with_gradients = [len(children[slot]) for slot in (*nodes, *gradients)]
+        without = [sum(one not in apart for one in children[slot]) for slot in nodes]
+        gen.counts = [without, with_gradients]  # type: ignore[list-item]
+        for slot in inside:
+            self.of[slot] = gen
+        for slot in outside:
+            self.outside[slot] = self.outside.get(slot, 0) + 1
+        return gen
+
+    def _put_ahead(self, graph: Core, gen: Generation) -> None:
+        slot = gen.nodes[gen.at]
+        key = graph._host.ops[slot], graph._scheduler.topology.parents[slot]
+        self.ahead.setdefault(key, []).append(gen)
+
+    def _take_from_ahead(self, graph: Core, gen: Generation) -> None:
+        slot = gen.nodes[gen.at]
+        key = graph._host.ops[slot], graph._scheduler.topology.parents[slot]
+        waiting = self.ahead.get(key)
+        if waiting and gen in waiting:
+            waiting.remove(gen)
+            if not waiting:
+                del self.ahead[key]
+
+    # --- birth -------------------------------------------------------------------------------------
+
+    def next(
+        self, graph: Any, op: Op, attrs: Any, slots: tuple[int, ...], detached: Sequence[int]
+    ) -> Any:
+        """Return a new node that has taken over a parked row; ``None`` if there is none like it."""
+        gen, host, scheduler = self.current, graph._host, graph._scheduler
+        if (
+            graph._programs.building is not None
+            or open_casts
+            or scheduler.notes
+            or (open_hooks and hooks_here() is not None)
+            or (graph._subgraphs is not None and graph._subgraphs.under_way)
+        ):
+            return None
+        topology = scheduler.topology
+        if gen is not None:
+            slot = gen.nodes[gen.at]
+            if host.ops[slot] is not op or topology.parents[slot] != slots:
+                gen = None
+        if gen is None:
+            waiting = self.ahead.get((op, slots))
+            if waiting is None:
+                return None
+            gen = waiting[0]  # the one parked first: a loop takes its generations in turn
+            slot = gen.nodes[gen.at]
+        known = host.attrs[slot]
+        if (attrs or known) and not (attrs is known or _alike(attrs, known)):
+            return None
+        site = user_site(4)
+        if (host.in_scope(site) if open_scopes else site) != host.sites[slot]:
+            return None
+        if mode_here() is not PLAIN_MODE and not is_grad_enabled(graph):
+            closed: Any = None
+        else:
+            closed = frozenset(detached) if detached else _OPEN
+        if host.closed.get(slot, _OPEN) != closed:
+            return None
+        if gen is not self.current:
+            if self.current is not None:
+                self._put_ahead(graph, self.current)
+            self._take_from_ahead(graph, gen)
+            self.current = gen
+        number = topology.next_serial
+        topology.next_serial = number + 1
+        take(scheduler, slot, gen.serials[gen.at], number)
+        gen.at += 1
+        if gen.at == len(gen.nodes):
+            self.current = None
+            self._misses.pop(gen.key, None)
+        var = _new(graph._var)
+        var._graph = graph
+        var._slot = slot
+        (ref := HandleRef(var, host.on_death)).slot = slot
+        host.handles[slot] = ref
+        return var
+
+    def wake(self, graph: Core, slot: int, programs: dict[Any, Any]) -> None:
+        """Give a result that has taken a parked row the gradients that were parked with it."""
+        gen = self.of.get(slot)
+        if gen is None or gen.root != slot or not gen.asleep or gen.at < len(gen.nodes):
+            return
+        if None in programs:
+            return
+        scheduler = graph._scheduler
+        topology = scheduler.topology
+        start, end = gen.span
+        base = topology.next_serial
+        topology.next_serial = base + end - start
+        if self.spare_numbers:
+            back = {at: key for key, (at, _) in self.spare_numbers.items()}
+            for parent, at in gen.edges:
+                if parent in back:
+                    self.number_back(graph, back.pop(parent))
+        for at, serial in gen.gradients:
+            take(scheduler, at, serial, base + serial - start)
+        gen.asleep = False
+        programs[None] = gen.entry
+        self.entries[slot] = gen.entry, topology.next_serial
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def give_up(self, graph: Core, gen: Generation) -> None:
+        """Release what is still parked of a generation, and forget it."""
+        scheduler = graph._scheduler
+        if gen.at < len(gen.nodes):
+            self._take_from_ahead(graph, gen)
+        if self.current is gen:
+            self.current = None
+        self.by_root.pop(gen.root, None)
+        for slot in gen.members:
+            if self.of.get(slot) is gen:
+                del self.of[slot]
+        give_up(scheduler, gen.nodes[gen.at :], gen.serials[gen.at :])
+        if gen.asleep:
+            slots, serials = zip(*gen.gradients, strict=True)
+            give_up(scheduler, slots, serials)
+        gen.at, gen.asleep, gen.entry = len(gen.nodes), False, None
+        for slot in dict.fromkeys([parent for parent, _ in gen.edges]):
+            count = self.outside.get(slot, 0) - 1
+            if count > 0:
+                self.outside[slot] = count
+            else:
+                self.outside.pop(slot, None)
+        for key, (slot, serial) in [*self.spare_numbers.items()]:
+            if slot not in self.outside:
+                give_up(scheduler, (slot,), (serial,))
+                del self.spare_numbers[key]
+
+    def flush(self, graph: Core) -> None:
+        """Release all parked rows, and forget all generations."""
+        for gen in [*self.by_root.values()]:
+            self.give_up(graph, gen)
+
+    def released(self, graph: Core, slot: int) -> None:
+        """Note that a node is gone that a generation has, or has edges from."""
+        gen = self.of.get(slot)
+        if gen is not None:
+            self.give_up(graph, gen)
+        if slot in self.outside:
+            for one in [*self.by_root.values()]:
+                if any(parent == slot for parent, _ in one.edges):
+                    self.give_up(graph, one)
+
+    def check_invariants(self, graph: Core) -> None:
+        """Raise ``AssertionError`` if the tables do not fit."""
+        serial = graph._scheduler.topology.serial
+        for root, gen in self.by_root.items():
+            assert root == gen.root
+            assert all(self.of[slot] is gen for slot in gen.members)
+            assert all(serial[slot] for slot in islice(gen.nodes, gen.at))
+            assert not any(serial[slot] for slot in gen.nodes[gen.at :])
+            assert all(bool(serial[slot]) != gen.asleep for slot, _ in gen.gradients)
+
+
+def _alike(attrs: Any, known: Any) -> bool:
+    """Return whether attributes are the same: 1, 1.0 and True are equal, but different attributes."""
+    try:
+        return bool(attrs == known) and repr(attrs) == repr(known)
+    except Exception:  # attributes that hold arrays
+        return False
