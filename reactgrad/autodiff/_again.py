@@ -102,5 +102,4 @@ def remember_backward(y: Any, program: Program, asked: dict[int, int]) -> None:
         program.again = Again(y, program, asked)
         made = y._programs_dict().get(None)
         if made is not None and made[1] is program:
-            graph = y._graph
-            graph._generations.entries[y._slot] = made, graph._scheduler.topology.next_serial
+            y._graph._generations.remember(y._graph, y._slot, made)

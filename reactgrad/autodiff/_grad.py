@@ -44,7 +44,7 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     graph, slot = output._graph, output._slot
     programs = output._programs_dict()
     if graph._generations.of:
-        graph._generations.wake(graph, slot, programs)
+        graph._generations.forsake(graph, slot)
     if gradient is not None:
         # Kept alive only by the gradients it gave out: another Var means another program.
         key = gradient._graph._scheduler.topology.serial[gradient._slot]

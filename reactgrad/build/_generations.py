@@ -24,12 +24,13 @@ from itertools import islice
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
+from reactgrad.core._handles import tidy
 from reactgrad.core._rows import number_key
 from reactgrad.flow._autocast import open_casts
 from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
 from reactgrad.flow._saved import hooks_here, open_hooks
 from reactgrad.nodes._handle import HandleRef
-from reactgrad.nodes._op import CONST, SEED, Leaf, Op
+from reactgrad.nodes._op import CONST, SEED, Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
 from reactgrad.scheduler import give_up, park, take
@@ -81,11 +82,15 @@ class Generation:
         "forward",
         "gradients",
         "key",
+        "made",
         "members",
+        "moved",
         "nodes",
         "numbers",
+        "offsets",
         "root",
         "serials",
+        "sources",
         "span",
     )
 
@@ -97,9 +102,17 @@ class Generation:
         self.members: frozenset[int] = frozenset()
         self.edges: tuple[tuple[int, int], ...] = ()  # from other nodes, first those to ``nodes``
         self.forward = 0  # the number of these
+        self.sources: frozenset[int] = frozenset()  # the other nodes
+        self.moved: set[int] = (
+            set()
+        )  # nodes and sources whose storage has moved since it was parked
         self.numbers: tuple[int, ...] = ()  # constants among these that no handle keeps
         self.counts: list[int] = []  # of the consumers of each node
-        self.span = (0, 0)  # serials between which the gradients were built
+        # How many numbers were given out while the gradients were built, and which of these to them and
+        # to constants.
+        self.span = 0
+        self.offsets: list[int] = []
+        self.made: dict[int, int] = {}
         self.at = 0
         self.asleep = False
 
@@ -114,22 +127,39 @@ class Generations:
         "by_root",
         "current",
         "entries",
+        "going",
+        "most",
         "of",
         "outside",
         "spare_numbers",
     )
 
     def __init__(self) -> None:
+        self.most = MOST  # 0: none
         self.by_root: dict[int, Generation] = {}  # the one parked last comes last
         self.of: dict[int, Generation] = {}
         self.ahead: dict[Any, list[Generation]] = {}  # by op and operands of the next node
         self.current: Generation | None = None  # the one that is being taken
         # Of outputs that have a backward behind them: what their handle has, and the next serial then.
         self.entries: dict[int, tuple[Any, int]] = {}
+        self.going: set[int] = set()  # rows that were parked and are to be released now
         self.outside: dict[int, int] = {}  # operands from outside: how many generations have them
-        self.spare_numbers: dict[Any, tuple[int, int]] = {}  # parked constants by number: slot, serial
+        self.spare_numbers: dict[
+            Any, tuple[int, int]
+        ] = {}  # parked constants by number: slot, serial
         self._seen: dict[Any, None] = {}  # op and line of results that died
         self._misses: dict[Any, int] = {}
+
+    @property
+    def busy(self) -> bool:
+        """True if the release of a node may concern a generation."""
+        return bool(self.of or self.going)
+
+    def remember(self, graph: Core, root: int, entry: Any) -> None:
+        """Note what the handle of an output has of gradients, after the first ``backward`` from it."""
+        known = self.entries.get(root)
+        if known is None or known[0] is not entry:
+            self.entries[root] = entry, graph._scheduler.topology.next_serial
 
     # --- death -------------------------------------------------------------------------------------
 
@@ -138,14 +168,24 @@ class Generations:
         scheduler, host = graph._scheduler, graph._host
         orphans, topology = scheduler.orphans, scheduler.topology
         serial, children, parents = topology.serial, topology.children, topology.parents
-        for root in [*orphans]:
+        entries = self.entries
+        roots = [slot for slot in orphans if not children[slot] or slot in entries]
+        for root in roots:
             if not serial[root] or not parents[root] or host.handles[root] is not None:
                 continue
-            entry = self.entries.pop(root, None)
+            if root in self.going:
+                continue
+            entry = entries.pop(root, None)
             gen = self.of.get(root)
             if gen is not None and gen.at < len(gen.nodes) and not children[root]:
                 self.give_up(graph, gen)  # what was taken is not gone on with
                 gen = None
+            if gen is not None and gen.root == root and gen.asleep:  # its own gradients anchor it
+                if self._may_park(graph):
+                    self._park(graph, root, gen.key, None)
+                else:
+                    self.give_up(graph, gen)
+                continue
             if entry is None and (children[root] or root in host.anchors):
                 continue
             key = host.ops[root], host.sites[root]
@@ -159,7 +199,7 @@ class Generations:
     def _may_park(self, graph: Core) -> bool:
         """Return whether nothing is under way by which a parked row could be missed."""
         host, scheduler = graph._host, graph._scheduler
-        return not (
+        return self.most > 0 and not (
             host.policy is not None
             or scheduler.notes
             or scheduler.computing
@@ -193,14 +233,17 @@ class Generations:
         # First: from here on it can be given up.
         self.by_root.pop(root, None)
         self.by_root[root] = gen
+        if not gen.asleep:  # else gradients have not heard of it yet
+            gen.moved.clear()
         gen.at, gen.asleep = 0, bool(gen.gradients)
-        park(scheduler, computed, constants, gen.edges if awake else gen.edges[: gen.forward])
+        edges = gen.edges if awake else gen.edges[: gen.forward]
+        park(scheduler, computed, constants, gen.members, edges)
         children = scheduler.topology.children
         for slot in gen.nodes:
             children[slot] = ()
         self._park_numbers(graph, gen)
         self._put_ahead(graph, gen)
-        while len(self.by_root) > MOST:
+        while len(self.by_root) > self.most:
             old = next(iter(self.by_root.values()))
             self._misses[old.key] = self._misses.get(old.key, 0) + (old.at == 0)
             self.give_up(graph, old)
@@ -211,19 +254,20 @@ class Generations:
         topology = scheduler.topology
         for slot in gen.numbers:
             if topology.serial[slot] and not topology.children[slot] and not host.holds(slot):
-                key = number_key(host.data[slot])
+                key = _key_of(host.data[slot])
                 if host.numbers.get(key) == slot:
                     self.spare_numbers[key] = slot, topology.serial[slot]
                     del host.numbers[key]
-                    park(scheduler, (), (slot,), ())
+                    park(scheduler, (), (slot,), frozenset(), ())
 
-    def number_back(self, graph: Core, key: Any) -> int:
+    def number_back(self, graph: Core, key: Any, number: int = 0) -> int:
         """Return the constant of a number whose row was parked, as a new node; -1 if there is none."""
         slot, serial = self.spare_numbers.pop(key, (-1, 0))
         if slot >= 0:
             scheduler = graph._scheduler
-            number = scheduler.topology.next_serial
-            scheduler.topology.next_serial = number + 1
+            if not number:
+                number = scheduler.topology.next_serial
+                scheduler.topology.next_serial = number + 1
             take(scheduler, slot, serial, number)
             graph._host.numbers[key] = slot
         return slot
@@ -236,8 +280,19 @@ class Generations:
         if known is not None and known[0] is not gen.entry:
             return False
         children = scheduler.topology.children
-        if any(map(host.handles.__getitem__, gen.nodes)):
+        handles = host.handles
+        if any(map(handles.__getitem__, gen.nodes)):
             return False
+        edges = gen.edges[: gen.forward] if gen.asleep else gen.edges
+        for slot in gen.sources:
+            # With its last consumer it would go, too, and belongs to them.
+            if (
+                handles[slot] is None
+                and slot not in gen.numbers
+                and not host.holds(slot)
+                and len(children[slot]) <= sum(parent == slot for parent, _ in edges)
+            ):
+                return False
         rows = gen.nodes if gen.asleep else (*gen.nodes, *[slot for slot, _ in gen.gradients])
         counts = gen.counts[0] if gen.asleep or not gen.gradients else gen.counts[1]
         return (
@@ -309,7 +364,9 @@ class Generations:
             for parent in set(parents[stack.pop()]):
                 count = left[parent] = left.get(parent, len(children[parent])) - 1
                 if not count and parent not in inside and not host.holds(parent):
-                    if leaf[parent] and not (parent in host.owners and host.ops[parent] is CONST):
+                    if leaf[parent] and parent not in host.owners:
+                        if host.numbers.get(_key_of(host.data[parent])) != parent:
+                            return None  # an array, or an input, of this generation alone
                         continue
                     inside.add(parent)
                     stack.append(parent)
@@ -321,7 +378,7 @@ class Generations:
         owners = host.owners
         number = topology.number
         gen.members = frozenset(inside)
-        gradients = sorted((s for s in inside if s in owners or leaf[s]), key=serial.__getitem__)
+        gradients = sorted((s for s in inside if s in owners or leaf[s]), key=number)
         nodes = sorted(inside.difference(gradients), key=number)
         bytes_ = 0
         for slot in inside:
@@ -345,19 +402,21 @@ class Generations:
             return None
         if gradients:
             assert known is not None
-            gen.span = (gen.gradients[0][1], max(known[1], gen.gradients[-1][1] + 1))
+            start = number(gradients[0])
+            gen.offsets = [number(slot) - start for slot in gradients]
+            gen.span = max(known[1] - start, gen.offsets[-1] + 1)
         edges = [(p, s) for s in (*nodes, *gradients) for p in dict.fromkeys(parents[s])]
         apart = frozenset(gradients)
         gen.edges = tuple([edge for edge in edges if edge[0] not in inside])
+        gen.sources = frozenset([parent for parent, _ in gen.edges])
         gen.forward = sum(slot not in apart for _, slot in gen.edges)
-        outside = dict.fromkeys([parent for parent, _ in gen.edges])
+        outside = gen.sources
         gen.numbers = tuple(
-            [
-                p
-                for p in outside
-                if leaf[p] and host.ops[p] is CONST and not host.in_sight(p)
-            ]
+            [p for p in outside if leaf[p] and host.ops[p] is CONST and not host.in_sight(p)]
         )
+        if gradients:
+            made = {slot: number(slot) - number(gradients[0]) for slot in gen.numbers}
+            gen.made = {slot: at for slot, at in made.items() if 0 <= at < gen.span}
         with_gradients = [len(children[slot]) for slot in (*nodes, *gradients)]
         without = [sum(one not in apart for one in children[slot]) for slot in nodes]
         gen.counts = [without, with_gradients]  # type: ignore[list-item]
@@ -428,6 +487,8 @@ class Generations:
         topology.next_serial = number + 1
         take(scheduler, slot, gen.serials[gen.at], number)
         gen.at += 1
+        if gen.moved and not gen.moved.isdisjoint(slots):
+            host.unbind_steps((slot,))
         if gen.at == len(gen.nodes):
             self.current = None
             self._misses.pop(gen.key, None)
@@ -439,27 +500,53 @@ class Generations:
         return var
 
     def wake(self, graph: Core, slot: int, programs: dict[Any, Any]) -> None:
-        """Give a result that has taken a parked row the gradients that were parked with it."""
+        """Give a result that has taken a parked row the gradients that were parked with it.
+
+        This is for a ``backward`` without arguments. What it would build now must be what is parked: it is
+        released if other params are frozen, or anybody listens.
+        """
         gen = self.of.get(slot)
         if gen is None or gen.root != slot or not gen.asleep or gen.at < len(gen.nodes):
             return
-        if None in programs:
+        host, again = graph._host, gen.entry[1].again
+        if (
+            None in programs
+            or again is None
+            or again.frozen != host.frozen
+            or host.hooks
+            or host.retained
+            or host.after_grad
+            or not is_grad_enabled(graph)
+        ):
+            self.forsake(graph, slot)
             return
+        tidy(graph)  # or the read to come would mark nodes that are gone already
         scheduler = graph._scheduler
         topology = scheduler.topology
-        start, end = gen.span
+        back = {at: key for key, (at, _) in self.spare_numbers.items()}
+        used = [one for one in gen.numbers if one in back]
+        for one in used:
+            if one not in gen.made:
+                self.number_back(graph, back[one])
         base = topology.next_serial
-        topology.next_serial = base + end - start
-        if self.spare_numbers:
-            back = {at: key for key, (at, _) in self.spare_numbers.items()}
-            for parent, at in gen.edges:
-                if parent in back:
-                    self.number_back(graph, back.pop(parent))
-        for at, serial in gen.gradients:
-            take(scheduler, at, serial, base + serial - start)
+        topology.next_serial = base + gen.span
+        for one in used:
+            if one in gen.made:
+                self.number_back(graph, back[one], base + gen.made[one])
+        for (at, serial), offset in zip(gen.gradients, gen.offsets, strict=True):
+            take(scheduler, at, serial, base + offset)
+            if gen.moved and not gen.moved.isdisjoint(topology.parents[at]):
+                graph._host.unbind_steps((at,))
         gen.asleep = False
         programs[None] = gen.entry
         self.entries[slot] = gen.entry, topology.next_serial
+
+    def forsake(self, graph: Core, slot: int) -> None:
+        """Release the gradients that were parked with a result: others are to be built."""
+        gen = self.of.get(slot)
+        if gen is not None and gen.root == slot and gen.asleep:
+            self.give_up(graph, gen)
+            tidy(graph)
 
     # --- the end -----------------------------------------------------------------------------------
 
@@ -474,12 +561,14 @@ class Generations:
         for slot in gen.members:
             if self.of.get(slot) is gen:
                 del self.of[slot]
+        self.going.update(gen.nodes[gen.at :])
         give_up(scheduler, gen.nodes[gen.at :], gen.serials[gen.at :])
         if gen.asleep:
             slots, serials = zip(*gen.gradients, strict=True)
+            self.going.update(slots)
             give_up(scheduler, slots, serials)
         gen.at, gen.asleep, gen.entry = len(gen.nodes), False, None
-        for slot in dict.fromkeys([parent for parent, _ in gen.edges]):
+        for slot in gen.sources:
             count = self.outside.get(slot, 0) - 1
             if count > 0:
                 self.outside[slot] = count
@@ -492,17 +581,30 @@ class Generations:
 
     def flush(self, graph: Core) -> None:
         """Release all parked rows, and forget all generations."""
+        if self.by_root:
+            self.give_up_all(graph)
+            tidy(graph)  # now, or programs of theirs would follow the change to come
+
+    def give_up_all(self, graph: Core) -> None:
+        """Let all parked rows be released, and forget all generations."""
         for gen in [*self.by_root.values()]:
             self.give_up(graph, gen)
 
+    def moved(self, slot: int) -> None:
+        """Note that the storage of a node has moved: steps of parked rows that use it are out of date."""
+        for gen in self.by_root.values():
+            if slot in gen.members or slot in gen.sources:
+                gen.moved.add(slot)
+
     def released(self, graph: Core, slot: int) -> None:
         """Note that a node is gone that a generation has, or has edges from."""
+        self.going.discard(slot)
         gen = self.of.get(slot)
         if gen is not None:
             self.give_up(graph, gen)
         if slot in self.outside:
             for one in [*self.by_root.values()]:
-                if any(parent == slot for parent, _ in one.edges):
+                if slot in one.sources:
                     self.give_up(graph, one)
 
     def check_invariants(self, graph: Core) -> None:
@@ -514,6 +616,11 @@ class Generations:
             assert all(serial[slot] for slot in islice(gen.nodes, gen.at))
             assert not any(serial[slot] for slot in gen.nodes[gen.at :])
             assert all(bool(serial[slot]) != gen.asleep for slot, _ in gen.gradients)
+
+
+def _key_of(value: Any) -> Any:
+    """Return the key of a number among constants, ``None`` for another value."""
+    return number_key(value) if type(value) in (int, float, complex, bool) else None
 
 
 def _alike(attrs: Any, known: Any) -> bool:

@@ -71,7 +71,6 @@ class Rows(Steps):
 
     def __init__(self, graph: Any) -> None:
         super().__init__()
-        self.generations: Any = None  # ``Generations``, once the graph has them
         self._graph: weakref.ref[Any] = weakref.ref(graph)  # a ``Core``, which knows these rows
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
@@ -193,7 +192,7 @@ class Rows(Steps):
                 del self.numbers[key]
         if slot in self.name_of:
             self.named.pop(self.name_of[slot], None)
-        if (generations := self.generations).of and (graph := self._graph()) is not None:
+        if (generations := self.generations).busy and (graph := self._graph()) is not None:
             generations.released(graph, slot)
         self.drop_grad(slot)
         if slot in self.owners:
@@ -223,7 +222,7 @@ class Rows(Steps):
         graph = self._graph()
         if graph is not None:
             graph._programs.rest()
-            self.generations.flush(graph)
+            self.generations.give_up_all(graph)
         self.finish_writes()
         self.distrust()
 

@@ -55,7 +55,6 @@ def fork(graph: C, /) -> C:
         tidy(graph)
         graph._shapes.clear(graph)
         graph._generations.flush(graph)
-        graph._scheduler.release(())
         twin = type(graph).__new__(type(graph))
         host, copy = graph._host, Host(twin)
         twin._open(graph.seed, copy)

@@ -23,14 +23,15 @@ def park(
     tables: Tables,
     computed: Sequence[int],
     given: Sequence[int],
+    members: frozenset[int],
     edges: Iterable[tuple[int, int]],
 ) -> None:
-    """Park computed nodes, and leaves, whose values stay.
+    """Park computed nodes, and leaves, whose values stay; ``members`` are at least these nodes.
 
     ``edges`` are those that lead to them from nodes which are not parked, as (parent, node).
     """
     topology, versions = tables.topology, tables.versions
-    versions.settle()
+    versions.leave_out(members)
     tables.staleness.as_new(computed)
     tables.staleness.as_new(given)
     version, record, serial = versions.version, versions.record, topology.serial
@@ -47,8 +48,12 @@ def park(
 def take(tables: Tables, slot: int, serial: int, number: int) -> None:
     """Make a parked row a node again, with its former serial and the number of a new node."""
     topology = tables.topology
-    for parent in topology.parents[slot]:
-        topology.attach(parent, slot)
+    children = topology.children
+    for parent in topology.parents[slot]:  # mostly the first consumer: `attach` written out for it
+        if children[parent]:
+            topology.attach(parent, slot)
+        else:
+            children[parent] = (slot,)
     topology.rank[slot] = number * RANK_GAP
     topology.numbers[slot] = number
     if tables.leaf[slot]:

@@ -86,8 +86,12 @@ class Topology:
         return self.size - len(self.free) - self.parked
 
     def number(self, slot: int) -> int:
-        """Return the number of a live node in the order of creation: its serial, unless its row was parked."""
-        return self.numbers.get(slot) or self.serial[slot]
+        """Return the number of a node in the order of creation: its serial, unless its row was parked.
+
+        It is 0 if there is no node in this slot.
+        """
+        serial = self.serial[slot]
+        return self.numbers.get(slot, serial) if serial else 0
 
     def block(self) -> int:
         """Return the number of rows to add to all tables when no slot is free."""
@@ -169,7 +173,7 @@ class Topology:
         """Return the slot of the node with this number, ``None`` if it is gone."""
         serials = [*self.serial]
         found = [serials.index(number)] if number in serials else []
-        found += [slot for slot, one in self.numbers.items() if one == number and serials[slot]]
+        found += [slot for slot, one in self.numbers.items() if one == number]
         return next((slot for slot in found if self.number(slot) == number), None)
 
     def slots(self) -> list[int]:
