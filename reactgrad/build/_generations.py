@@ -19,18 +19,18 @@ generation that can be taken.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
 from itertools import islice
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
+from reactgrad.build._generation import Generation, find_generation, is_same, key_of
 from reactgrad.core._handles import tidy
-from reactgrad.core._rows import number_key
 from reactgrad.flow._autocast import open_casts
 from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
 from reactgrad.flow._saved import hooks_here, open_hooks
 from reactgrad.nodes._handle import HandleRef
-from reactgrad.nodes._op import CONST, SEED, Op
+from reactgrad.nodes._op import Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
 from reactgrad.scheduler import give_up, park, take
@@ -40,81 +40,12 @@ if TYPE_CHECKING:
 
 # A loop has two generations in turn, or three. More are kept for loops that alternate.
 MOST = 8
-# Arrays of a generation may have so many bytes: with larger ones, building is not what takes time.
-MOST_BYTES = 1 << 24
 MOST_SEEN = 4096
-# After so many generations of one line that nobody took over, no more are parked.
+# After so many generations of one line that nobody took over, only the 8th, 16th, ... are parked.
 MISSES = 4
 
 _new = object.__new__
 _OPEN = object()
-# What ``getrefcount`` gives for an object that only one dict holds, when called as below.
-_ALONE = next(map(getrefcount, {0: object()}.values()))
-
-
-class Generation:
-    """Nodes that died together.
-
-    Attributes
-    ----------
-    root
-        The result that kept them all.
-    nodes
-        The rows of the nodes that code has built, in order.
-    serials
-        Their serials.
-    gradients
-        The rows of nodes that its gradient program has built, in order, with their serials.
-    entry
-        What the handle of the root had of gradients: seed, program and adjoints; ``None`` without any.
-    at
-        The number of nodes that have been taken.
-    asleep
-        True if the gradients are parked.
-    """
-
-    __slots__ = (
-        "asleep",
-        "at",
-        "counts",
-        "edges",
-        "entry",
-        "forward",
-        "gradients",
-        "key",
-        "made",
-        "members",
-        "moved",
-        "nodes",
-        "numbers",
-        "offsets",
-        "root",
-        "serials",
-        "sources",
-        "span",
-    )
-
-    def __init__(self, root: int, key: Any, entry: Any) -> None:
-        self.root, self.key, self.entry = root, key, entry
-        self.nodes: tuple[int, ...] = ()
-        self.serials: tuple[int, ...] = ()
-        self.gradients: tuple[tuple[int, int], ...] = ()
-        self.members: frozenset[int] = frozenset()
-        self.edges: tuple[tuple[int, int], ...] = ()  # from other nodes, first those to ``nodes``
-        self.forward = 0  # the number of these
-        self.sources: frozenset[int] = frozenset()  # the other nodes
-        self.moved: set[int] = (
-            set()
-        )  # nodes and sources whose storage has moved since it was parked
-        self.numbers: tuple[int, ...] = ()  # constants among these that no handle keeps
-        self.counts: list[int] = []  # of the consumers of each node
-        # How many numbers were given out while the gradients were built, and which of these to them and
-        # to constants.
-        self.span = 0
-        self.offsets: list[int] = []
-        self.made: dict[int, int] = {}
-        self.at = 0
-        self.asleep = False
 
 
 class Generations:
@@ -143,10 +74,8 @@ class Generations:
         # Of outputs that have a backward behind them: what their handle has, and the next serial then.
         self.entries: dict[int, tuple[Any, int]] = {}
         self.going: set[int] = set()  # rows that were parked and are to be released now
-        self.outside: dict[int, int] = {}  # operands from outside: how many generations have them
-        self.spare_numbers: dict[
-            Any, tuple[int, int]
-        ] = {}  # parked constants by number: slot, serial
+        self.outside: dict[int, int] = {}  # sources from outside: how many generations have them
+        self.spare_numbers: dict[Any, tuple[int, int]] = {}  # parked constants: slot, serial
         self._seen: dict[Any, None] = {}  # op and line of results that died
         self._misses: dict[Any, int] = {}
 
@@ -193,8 +122,16 @@ class Generations:
                 if len(self._seen) >= MOST_SEEN:
                     self._seen.clear()
                 self._seen[key] = None
-            elif self._misses.get(key, 0) < MISSES and self._may_park(graph):
+            elif self._pays(key) and self._may_park(graph):
                 self._park(graph, root, key, entry)
+
+    def _pays(self, key: Any) -> bool:
+        """Return whether generations of this line were taken over before, or it is time for another try."""
+        missed = self._misses.get(key, 0)
+        if missed < MISSES:
+            return True
+        self._misses[key] = missed + 1
+        return not missed & (missed - 1)
 
     def _may_park(self, graph: Core) -> bool:
         """Return whether nothing is under way by which a parked row could be missed."""
@@ -217,15 +154,16 @@ class Generations:
 
     def _park(self, graph: Core, root: int, key: Any, known: tuple[Any, int] | None) -> None:
         gen = self.of.get(root)
-        if gen is not None and (gen.root != root or not self._is_same(graph, gen, known)):
+        if gen is not None and (gen.root != root or not is_same(graph, gen, known)):
             self.give_up(graph, gen)
             gen = None
         if gen is None:
-            gen = self._found(graph, root, key, known)
+            gen = find_generation(graph, root, key, known)
             if gen is None:
+                self._misses[key] = self._misses.get(key, 0) + 1
                 return
+            self._enter(graph, gen)
         scheduler = graph._scheduler
-        self.current = None
         awake = () if gen.asleep else gen.gradients
         leaf = scheduler.leaf
         computed = [*gen.nodes, *[slot for slot, _ in awake if not leaf[slot]]]
@@ -254,7 +192,7 @@ class Generations:
         topology = scheduler.topology
         for slot in gen.numbers:
             if topology.serial[slot] and not topology.children[slot] and not host.holds(slot):
-                key = _key_of(host.data[slot])
+                key = key_of(host.data[slot])
                 if host.numbers.get(key) == slot:
                     self.spare_numbers[key] = slot, topology.serial[slot]
                     del host.numbers[key]
@@ -272,159 +210,13 @@ class Generations:
             graph._host.numbers[key] = slot
         return slot
 
-    def _is_same(self, graph: Core, gen: Generation, known: tuple[Any, int] | None) -> bool:
-        """Return whether a generation that was taken is as it was, and nothing else keeps a node of it."""
-        host, scheduler = graph._host, graph._scheduler
-        if gen.at < len(gen.nodes) or (gen.entry is None) != (known is None and not gen.asleep):
-            return False
-        if known is not None and known[0] is not gen.entry:
-            return False
-        children = scheduler.topology.children
-        handles = host.handles
-        if any(map(handles.__getitem__, gen.nodes)):
-            return False
-        edges = gen.edges[: gen.forward] if gen.asleep else gen.edges
-        for slot in gen.sources:
-            # With its last consumer it would go, too, and belongs to them.
-            if (
-                handles[slot] is None
-                and slot not in gen.numbers
-                and not host.holds(slot)
-                and len(children[slot]) <= sum(parent == slot for parent, _ in edges)
-            ):
-                return False
-        rows = gen.nodes if gen.asleep else (*gen.nodes, *[slot for slot, _ in gen.gradients])
-        counts = gen.counts[0] if gen.asleep or not gen.gradients else gen.counts[1]
-        return (
-            [*map(len, map(children.__getitem__, rows))] == counts
-            and self._is_plain(graph, gen.members)
-            and self._is_alone(graph, gen)
-        )
-
-    def _is_alone(self, graph: Core, gen: Generation) -> bool:
-        """Return whether nobody else refers to the gradients, nor keeps a node by an anchor."""
-        host = graph._host
-        anchored = gen.members & host.anchors.keys()
-        if gen.entry is None:
-            return not anchored
-        seed, program, adjoints = gen.entry
-        own = {gen.root, seed._slot}
-        return (
-            anchored <= own
-            and all(host.anchors[slot] == 1 for slot in anchored)
-            and not (program._holds or program.broken or program.observed or program.hollow)
-            and not (program.seen or program._inner or program._sharers)
-            and [*map(getrefcount, adjoints.values())].count(_ALONE) == len(adjoints)
-            and getrefcount(seed) <= 5
-        )
-
-    def _is_plain(self, graph: Core, members: frozenset[int]) -> bool:
-        """Return whether nobody has added anything to the nodes, and none has failed."""
-        host, scheduler = graph._host, graph._scheduler
-        tables = [
-            *host.addable(host),
-            host.name_of,
-            host.transient,
-            host.spared,
-            host.pins,
-            host.branches,
-            host.branch_users,
-            host.away,
-            host.removed,
-            scheduler.errors,
-            scheduler.raises,
-            scheduler.cycles,
-            scheduler.dynamic,
-            scheduler.dropped,
-            scheduler.versions.forced,
-            scheduler.staleness.cutoffs,
-            host.gradients.alone if host.gradients.between else (),
-        ]
-        return all(not one or members.isdisjoint(one) for one in tables)
-
-    def _found(
-        self, graph: Core, root: int, key: Any, known: tuple[Any, int] | None
-    ) -> Generation | None:
-        """Return the nodes that only a result keeps, ``None`` if they cannot be parked."""
-        host, scheduler = graph._host, graph._scheduler
-        topology, leaf = scheduler.topology, scheduler.leaf
-        children, parents, serial = topology.children, topology.parents, topology.serial
-        entry = None if known is None else known[0]
-        gen = Generation(root, key, entry)
-        starts, own = [root], {root}
-        if entry is not None:
-            seed, _, adjoints = entry
-            starts += [var._slot for var in adjoints.values()]
-            own.update(starts)
-            own.add(seed._slot)
-        inside = set(own)
-        left: dict[int, int] = {}
-        stack = [*own]
-        while stack:
-            for parent in set(parents[stack.pop()]):
-                count = left[parent] = left.get(parent, len(children[parent])) - 1
-                if not count and parent not in inside and not host.holds(parent):
-                    if leaf[parent] and parent not in host.owners:
-                        if host.numbers.get(_key_of(host.data[parent])) != parent:
-                            return None  # an array, or an input, of this generation alone
-                        continue
-                    inside.add(parent)
-                    stack.append(parent)
-        # All consumers of these must be among them, or the result is needed by another node.
-        if any(left.get(slot, len(children[slot])) for slot in inside):
-            return None
-        for other in {id(one): one for slot in inside if (one := self.of.get(slot))}.values():
+    def _enter(self, graph: Core, gen: Generation) -> None:
+        """Note which rows a generation has; others that have one of them are given up."""
+        for other in {id(one): one for slot in gen.members if (one := self.of.get(slot))}.values():
             self.give_up(graph, other)
-        owners = host.owners
-        number = topology.number
-        gen.members = frozenset(inside)
-        gradients = sorted((s for s in inside if s in owners or leaf[s]), key=number)
-        nodes = sorted(inside.difference(gradients), key=number)
-        bytes_ = 0
-        for slot in inside:
-            op = host.ops[slot]
-            if not isinstance(op, Op) and op not in (CONST, SEED):
-                return None
-            if host.specs[slot] is None:
-                return None
-            bytes_ += getattr(host.data[slot], "nbytes", 0)
-        if (
-            bytes_ > MOST_BYTES
-            or root in owners
-            or (gradients and entry is None)
-            or not self._is_plain(graph, gen.members)
-        ):
-            return None
-        gen.nodes = tuple(nodes)
-        gen.serials = tuple(map(serial.__getitem__, nodes))
-        gen.gradients = tuple([(slot, serial[slot]) for slot in gradients])
-        if not self._is_alone(graph, gen):
-            return None
-        if gradients:
-            assert known is not None
-            start = number(gradients[0])
-            gen.offsets = [number(slot) - start for slot in gradients]
-            gen.span = max(known[1] - start, gen.offsets[-1] + 1)
-        edges = [(p, s) for s in (*nodes, *gradients) for p in dict.fromkeys(parents[s])]
-        apart = frozenset(gradients)
-        gen.edges = tuple([edge for edge in edges if edge[0] not in inside])
-        gen.sources = frozenset([parent for parent, _ in gen.edges])
-        gen.forward = sum(slot not in apart for _, slot in gen.edges)
-        outside = gen.sources
-        gen.numbers = tuple(
-            [p for p in outside if leaf[p] and host.ops[p] is CONST and not host.in_sight(p)]
-        )
-        if gradients:
-            made = {slot: number(slot) - number(gradients[0]) for slot in gen.numbers}
-            gen.made = {slot: at for slot, at in made.items() if 0 <= at < gen.span}
-        with_gradients = [len(children[slot]) for slot in (*nodes, *gradients)]
-        without = [sum(one not in apart for one in children[slot]) for slot in nodes]
-        gen.counts = [without, with_gradients]  # type: ignore[list-item]
-        for slot in inside:
-            self.of[slot] = gen
-        for slot in outside:
+        self.of.update(dict.fromkeys(gen.members, gen))
+        for slot in gen.sources:
             self.outside[slot] = self.outside.get(slot, 0) + 1
-        return gen
 
     def _put_ahead(self, graph: Core, gen: Generation) -> None:
         slot = gen.nodes[gen.at]
@@ -529,12 +321,14 @@ class Generations:
             if one not in gen.made:
                 self.number_back(graph, back[one])
         base = topology.next_serial
-        topology.next_serial = base + gen.span
+        there = sorted([at for one, at in gen.made.items() if one not in back])  # need no number
+        topology.next_serial = base + gen.span - len(there)
         for one in used:
             if one in gen.made:
-                self.number_back(graph, back[one], base + gen.made[one])
+                at = gen.made[one]
+                self.number_back(graph, back[one], base + at - bisect(there, at))
         for (at, serial), offset in zip(gen.gradients, gen.offsets, strict=True):
-            take(scheduler, at, serial, base + offset)
+            take(scheduler, at, serial, base + offset - bisect(there, offset))
             if gen.moved and not gen.moved.isdisjoint(topology.parents[at]):
                 graph._host.unbind_steps((at,))
         gen.asleep = False
@@ -616,11 +410,6 @@ class Generations:
             assert all(serial[slot] for slot in islice(gen.nodes, gen.at))
             assert not any(serial[slot] for slot in gen.nodes[gen.at :])
             assert all(bool(serial[slot]) != gen.asleep for slot, _ in gen.gradients)
-
-
-def _key_of(value: Any) -> Any:
-    """Return the key of a number among constants, ``None`` for another value."""
-    return number_key(value) if type(value) in (int, float, complex, bool) else None
 
 
 def _alike(attrs: Any, known: Any) -> bool:
