@@ -97,10 +97,11 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
                 slots.append(slot)
                 found.append(specs[slot])
             elif kind in WEAK_SPECS:
-                known = host.numbers.get(number_key(operand), -1)
-                if known < 0 and generations.spare_numbers:
-                    known = generations.number_back(graph, number_key(operand))
-                if known < 0:
+                known = host.numbers.get(key := number_key(operand))
+                if known is None and generations.spare_numbers:
+                    known = generations.number_back(graph, key)
+                if known is None:
+                    known = -1
                     constants = (*constants, (len(slots), WEAK_SPECS[kind], operand))
                 slots.append(known)
                 found.append(WEAK_SPECS[kind])

@@ -198,16 +198,17 @@ class Generations:
                     del host.numbers[key]
                     park(scheduler, (), (slot,), frozenset(), ())
 
-    def number_back(self, graph: Core, key: Any, number: int = 0) -> int:
-        """Return the constant of a number whose row was parked, as a new node; -1 if there is none."""
-        slot, serial = self.spare_numbers.pop(key, (-1, 0))
-        if slot >= 0:
-            scheduler = graph._scheduler
-            if not number:
-                number = scheduler.topology.next_serial
-                scheduler.topology.next_serial = number + 1
-            take(scheduler, slot, serial, number)
-            graph._host.numbers[key] = slot
+    def number_back(self, graph: Core, key: Any, number: int = 0) -> int | None:
+        """Return the constant of a number whose row was parked, as a new node; ``None`` if there is none."""
+        found = self.spare_numbers.pop(key, None)
+        if found is None:
+            return None
+        scheduler, (slot, serial) = graph._scheduler, found
+        if not number:
+            number = scheduler.topology.next_serial
+            scheduler.topology.next_serial = number + 1
+        take(scheduler, slot, serial, number)
+        graph._host.numbers[key] = slot
         return slot
 
     def _enter(self, graph: Core, gen: Generation) -> None:
