@@ -151,10 +151,11 @@ def _kept_by(graph: Core, root: int, entry: Any) -> set[int]:
             count = left[parent] = left.get(parent, len(children[parent])) - 1
             if count or parent in inside or host.holds(parent):
                 continue
-            if scheduler.leaf[parent] and parent not in host.owners:
-                if host.numbers.get(key_of(host.data[parent])) != parent:
+            if scheduler.leaf[parent]:
+                if host.numbers.get(key_of(host.data[parent])) == parent:
+                    continue  # a number, which all generations share
+                if parent not in host.owners:
                     return set()  # an array, or an input, that goes with them
-                continue
             inside.add(parent)
             stack.append(parent)
     return set() if any(left.get(slot, len(children[slot])) for slot in inside) else inside

@@ -298,6 +298,7 @@ class Generations:
         This is for a ``backward`` without arguments. What it would build now must be what is parked: it is
         released if other params are frozen, or anybody listens.
         """
+        tidy(graph)  # or the read to come would mark nodes that are gone already
         gen = self.of.get(slot)
         if gen is None or gen.root != slot or not gen.asleep or gen.at < len(gen.nodes):
             return
@@ -313,7 +314,6 @@ class Generations:
         ):
             self.forsake(graph, slot)
             return
-        tidy(graph)  # or the read to come would mark nodes that are gone already
         scheduler = graph._scheduler
         topology = scheduler.topology
         back = {at: key for key, (at, _) in self.spare_numbers.items()}
@@ -376,9 +376,9 @@ class Generations:
 
     def flush(self, graph: Core) -> None:
         """Release all parked rows, and forget all generations."""
-        if self.by_root:
+        if self.by_root or self.entries:
             self.give_up_all(graph)
-            tidy(graph)  # now, or programs of theirs would follow the change to come
+            tidy(graph)  # now, or programs that nobody has any more would follow the change to come
 
     def give_up_all(self, graph: Core) -> None:
         """Let all parked rows be released, and forget all generations."""
