@@ -298,10 +298,12 @@ class Generations:
         This is for a ``backward`` without arguments. What it would build now must be what is parked: it is
         released if other params are frozen, or anybody listens.
         """
-        tidy(graph)  # or the read to come would mark nodes that are gone already
-        gen = self.of.get(slot)
-        if gen is None or gen.root != slot or not gen.asleep or gen.at < len(gen.nodes):
+        if not self._sleeps(slot):
             return
+        tidy(graph)  # or the read to come would mark nodes that are gone already
+        if not self._sleeps(slot):
+            return
+        gen = self.of[slot]
         host, again = graph._host, gen.entry[1].again
         if (
             None in programs
@@ -338,10 +340,14 @@ class Generations:
 
     def forsake(self, graph: Core, slot: int) -> None:
         """Release the gradients that were parked with a result: others are to be built."""
-        gen = self.of.get(slot)
-        if gen is not None and gen.root == slot and gen.asleep:
-            self.give_up(graph, gen)
+        if self._sleeps(slot):
+            self.give_up(graph, self.of[slot])
             tidy(graph)
+
+    def _sleeps(self, slot: int) -> bool:
+        """Return whether a node is a result whose gradients are parked."""
+        gen = self.of.get(slot)
+        return gen is not None and gen.root == slot and gen.asleep and gen.at == len(gen.nodes)
 
     # --- the end -----------------------------------------------------------------------------------
 
