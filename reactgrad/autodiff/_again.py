@@ -100,3 +100,6 @@ def remember_backward(y: Any, program: Program, asked: dict[int, int]) -> None:
         (found := specs[slot]) is not None and found.kind == "cpu" for slot in (y._slot, *asked)
     ):
         program.again = Again(y, program, asked)
+        made = y._programs_dict().get(None)
+        if made is not None and made[1] is program:
+            y._graph._generations.remember(y._graph, y._slot, made)

@@ -43,6 +43,8 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     """
     graph, slot = output._graph, output._slot
     programs = output._programs_dict()
+    if graph._generations.of:
+        graph._generations.forsake(graph, slot)
     if gradient is not None:
         # Kept alive only by the gradients it gave out: another Var means another program.
         key = gradient._graph._scheduler.topology.serial[gradient._slot]
@@ -164,7 +166,13 @@ def backward(
         raise unknown_keyword("backward", unknown, ("gradient", "retain_graph", "inputs"))
     graph = y._graph
     if gradient is None and retain_graph is None and inputs is None:
-        made = y._programs_dict().get(None) if hasattr(y, "_programs_dict") else None
+        made = None
+        if hasattr(y, "_programs_dict"):
+            programs = y._programs_dict()
+            if graph._generations.of and None not in programs:
+                with graph._lock:
+                    graph._generations.wake(graph, y._slot, programs)
+            made = programs.get(None)
         if made is not None and made[1].again is not None:
             repeated = made[1].again.repeat(y, made[1])
             if repeated is not None:

@@ -45,7 +45,7 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
     elif lock.gates:
         lock.enter_again()
     try:
-        host, handle = graph._host, graph._var
+        host, handle, generations = graph._host, graph._var, graph._generations
         if host.dropped and graph._programs.building is None:  # while building, nothing is freed
             tidy(graph)
         specs = host.specs
@@ -76,6 +76,10 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
                     quick = (i := x._slot, known)
                     kinds = (specs[i], weak, ())
             if quick:
+                if generations.ahead or generations.current is not None:
+                    taken = generations.next(graph, op, (), quick, ())
+                    if taken is not None:
+                        return taken
                 result = op.known.get(kinds)
                 if result is not None:
                     return add_computed(graph, op, (), result, quick, ())
@@ -93,8 +97,11 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
                 slots.append(slot)
                 found.append(specs[slot])
             elif kind in WEAK_SPECS:
-                known = host.numbers.get(number_key(operand), -1)
-                if known < 0:
+                known = host.numbers.get(key := number_key(operand))
+                if known is None and generations.spare_numbers:
+                    known = generations.number_back(graph, key)
+                if known is None:
+                    known = -1
                     constants = (*constants, (len(slots), WEAK_SPECS[kind], operand))
                 slots.append(known)
                 found.append(WEAK_SPECS[kind])
@@ -121,6 +128,10 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
         reuse = graph._reuse
         if reuse is not None and reuse.blocks:
             return _reused(graph, reuse, op, attrs, slots, result, constants, detached)
+        if not constants and (generations.ahead or generations.current is not None):
+            taken = generations.next(graph, op, attrs, tuple(slots), detached)
+            if taken is not None:
+                return taken
         for i, one, value in constants:
             slots[i] = _constant(graph, one, value)
         return add_computed(graph, op, attrs, result, tuple(slots), detached)

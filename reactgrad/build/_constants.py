@@ -22,6 +22,8 @@ def _constant(graph: Core, found: Spec, value: Any) -> int:
     if found.weak is not None:
         key = number_key(value)
         slot = host.numbers.get(key)
+        if slot is None and graph._generations.spare_numbers:
+            slot = graph._generations.number_back(graph, key)
         if slot is not None:
             return slot
     data = value if key is not None else own_copy(found, value)

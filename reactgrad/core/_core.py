@@ -76,6 +76,7 @@ class Core(Generic[V]):
         # Tables of the floors above, which create and read them.
         self._subgraphs: Any = None  # instances of subgraphs, see ``subgraphs``
         self._shapes: Any = None  # nodes kept for former shapes, see ``change``
+        self._generations: Any  # nodes that died together, see ``build``; made by the face
         self._reuse: Any = None  # nodes that reuse blocks have built; None before the first
         self._events: Any = None  # the log of events, if one is kept, see ``explain``
         self._edits: list[Any] = []  # the open blocks of edits of all tasks, see ``change``

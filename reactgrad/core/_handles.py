@@ -90,6 +90,8 @@ def tidy(graph: Core) -> None:
                 if host.together:
                     host.part(ref.slot)
             dropped.popleft()
+        if orphans:
+            graph._generations.park(graph)
         graph._scheduler.release(())
         if graph._shapes.serials:
             graph._shapes.bury(graph)

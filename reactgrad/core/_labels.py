@@ -26,12 +26,12 @@ def label(rows: Any, slot: int) -> str:
     word = _word(rows, slot)
     if word is None:
         return rows.name(slot)
-    scope, serials = scope_of(rows.sites[slot]), rows.scheduler.topology.serial
-    serial, given = serials[slot], rows.labels
-    text, me = f"{scope}/{word}" if scope else word, (slot, serial)
-    for candidate in (text, f"{text}_{serial}"):
+    scope, number_of = scope_of(rows.sites[slot]), rows.scheduler.topology.number
+    number, given = number_of(slot), rows.labels
+    text, me = f"{scope}/{word}" if scope else word, (slot, number)
+    for candidate in (text, f"{text}_{number}"):
         at, since = given.get(candidate, me)
-        taken = at != slot and serials[at] == since
+        taken = at != slot and number_of(at) == since
         if not taken and candidate not in rows.named and not _is_made(rows, candidate, slot):
             if len(given) >= rows.most_labels:
                 _forget_the_dead(rows)
@@ -87,14 +87,14 @@ def _is_inner(rows: Any, slot: int) -> bool:
 def _is_made(rows: Any, text: str, slot: int) -> bool:
     """Return whether this is the made name of another node."""
     number, topology = text.rpartition("_")[2], rows.scheduler.topology
-    if not number.isdecimal() or not int(number) or int(number) == topology.serial[slot]:
+    if not number.isdecimal() or not int(number) or int(number) == topology.number(slot):
         return False
     other = topology.find(int(number))
     return other is not None and rows.name(other) == text
 
 
 def _forget_the_dead(rows: Any) -> None:
-    serials, given = rows.scheduler.topology.serial, rows.labels
-    for text in [text for text, (at, since) in [*given.items()] if serials[at] != since]:
+    number_of, given = rows.scheduler.topology.number, rows.labels
+    for text in [text for text, (at, since) in [*given.items()] if number_of(at) != since]:
         given.pop(text, None)
     rows.most_labels = max(4096, 2 * len(given))

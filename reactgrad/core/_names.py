@@ -73,8 +73,8 @@ def by_name(graph: Core, name: str) -> int | None:
 
 def by_label(graph: Core, text: Any) -> int | None:
     """Return the node that a message or a picture has called so; ``None`` if there is none."""
-    slot, serial = graph._host.labels.get(text, (0, 0))
-    alive = serial and graph._scheduler.topology.serial[slot] == serial
+    slot, number = graph._host.labels.get(text, (0, 0))
+    alive = number and graph._scheduler.topology.number(slot) == number
     return slot if alive and graph._host.label(slot) == text else None
 
 

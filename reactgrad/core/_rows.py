@@ -197,6 +197,8 @@ class Rows(Steps):
                 del self.numbers[key]
         if slot in self.name_of:
             self.named.pop(self.name_of[slot], None)
+        if (generations := self.generations).busy and (graph := self._graph()) is not None:
+            generations.released(graph, slot)
         self.drop_grad(slot)
         if slot in self.owners:
             self._owners_to_write().pop(slot)
@@ -225,6 +227,7 @@ class Rows(Steps):
         graph = self._graph()
         if graph is not None:
             graph._programs.rest()
+            self.generations.give_up_all(graph)
         self.finish_writes()
         self.distrust()
 
@@ -233,7 +236,7 @@ class Rows(Steps):
         name = self.name_of.get(slot)
         if name is None:
             scope = scope_of(self.sites[slot])
-            name = made_name(self.ops[slot], self.scheduler.topology.serial[slot], scope)
+            name = made_name(self.ops[slot], self.scheduler.topology.number(slot), scope)
             while name in self.named:  # the user has given it to another node
                 name += "_"
         return name

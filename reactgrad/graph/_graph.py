@@ -15,6 +15,7 @@ from reactgrad.autodiff._plan import plan
 from reactgrad.backend import read_device
 from reactgrad.build._computed import add_computed, apply
 from reactgrad.build._functions import call_lifted, outputs
+from reactgrad.build._generations import Generations
 from reactgrad.build._reuse import reuse
 from reactgrad.change._edit import edit, insert, remove
 from reactgrad.change._former_shapes import Shapes
@@ -119,6 +120,7 @@ class Graph(Pictures, Questions, Settings):
 
     def _open(self, seed: int, host: Host) -> None:
         super()._open(seed, host)
+        self._generations = host.generations = Generations()
         self._shapes = Shapes()
 
     def __copy__(self) -> Graph:
@@ -247,9 +249,9 @@ class Graph(Pictures, Questions, Settings):
     def _leaves(self, kind: Leaf) -> VarList[Var]:
         with self._lock:
             tidy(self)
-            host, serial = self._host, self._scheduler.topology.serial
+            host = self._host
             slots = [slot for slot, op in enumerate(host.ops) if op is kind]  # few of all nodes
-            slots.sort(key=serial.__getitem__)
+            slots.sort(key=self._scheduler.topology.number)
             return VarList([handle(self, slot) for slot in slots if slot not in host.removed])
 
     @property

@@ -181,7 +181,7 @@ class Var(Value["Var"]):
             tidy(graph)
             graph._shapes.clear(graph)
             topology = graph._scheduler.topology
-            slots = sorted(topology.children[self._slot], key=topology.serial.__getitem__)
+            slots = sorted(topology.children[self._slot], key=topology.number)
             gone = graph._host.removed
             return VarList([handle(graph, slot) for slot in slots if slot not in gone])
 

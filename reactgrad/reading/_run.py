@@ -47,14 +47,18 @@ class Run:
     [y]
     """
 
-    __slots__ = ("_graph", "_run", "_seconds")
+    __slots__ = ("_graph", "_next", "_run", "_seconds")
 
     def __init__(self, graph: Core, run: scheduler.Run) -> None:
         self._graph = graph
         self._run = run
+        self._next = graph._scheduler.topology.next_serial
         self._seconds = run.seconds
 
     def _vars(self, slots: Iterable[int]) -> VarList[Any]:
+        later = self._graph._scheduler.topology.numbers
+        if later:  # nodes that have taken over a row since are others
+            slots = [slot for slot in slots if later.get(slot, 0) < self._next]
         return VarList(living(self._graph, slots, self._run.serials))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -82,6 +82,7 @@ class Columns(Facts):
     def __init__(self) -> None:
         super().__init__()
         self.scheduler: Scheduler
+        self.generations: Any = None  # of a floor above; see ``build``
         # In a graph that was forked, or a fork: slots whose memory only this graph sees. Else None.
         self._own: set[int] | None = None
         self.footprint = Footprint()
@@ -161,9 +162,17 @@ class Columns(Facts):
             # A copy of the set: another thread of the run may add a child meanwhile.
             for child in [*self.scheduler.topology.children[slot]]:
                 steps[child] = UNBOUND
+        if self.generations is not None:
+            self.generations.moved(slot)
         self.scheduler.moved(slot)
         if self.policy is not None:
             self.policy.moved(slot)
+
+    def unbind_steps(self, slots: Iterable[int]) -> None:
+        """Make these nodes be bound again."""
+        for slot in slots:
+            self._steps[slot] = UNBOUND
+            self.scheduler.moved(slot)
 
     def unbind(self) -> None:
         """Make all nodes be bound again: their kernels may be others now."""

@@ -58,7 +58,7 @@ def check_invariants(scheduler: Scheduler) -> None:
             f"free slot {slot} still has what a node left there",
         )
     live = topology.slots()
-    require(len(live) == size - len(free), "a live node has no serial")
+    require(len(live) == len(topology), "a live node has no serial")
     require(len({topology.serial[s] for s in live}) == len(live), "two nodes share a serial")
 
     edges = {(parent, slot) for slot in live for parent in topology.parents[slot]}

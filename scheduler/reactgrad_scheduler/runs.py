@@ -12,6 +12,9 @@ from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import UNSETTLED
 from reactgrad_scheduler.versions import JOURNAL_LIMIT
 
+# So many marks are set one by one.
+FEW_MARKS = 4
+
 
 class Runs(Changes):
     """The storey of the scheduler that runs plans and writes the outcome into the tables."""
@@ -88,8 +91,11 @@ class Runs(Changes):
         """Set the marks that a plan leaves when it has run to its end."""
         staleness = self.staleness
         if transition.marks:
-            for slot, mark in transition.marks:
-                staleness.put(slot, mark)
+            if len(transition.marks) > FEW_MARKS:
+                staleness.put_all(transition.marks)
+            else:
+                for slot, mark in transition.marks:
+                    staleness.put(slot, mark)
             plan = transition.plan
             back = plan.members if plan.script is None else plan.script.back
             for slot in self.dropped.intersection(back):

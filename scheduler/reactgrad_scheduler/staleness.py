@@ -120,6 +120,22 @@ class Staleness:
             # In one assignment: an interrupt must not come between the mark and the state.
             self.mark[slot], self.state = mark, self.state ^ change
 
+    def put_all(self, marks: Sequence[tuple[int, int]]) -> None:
+        """Set the marks of many nodes, given as (slot, mark), each slot once."""
+        mark, keys, draw = self.mark, self._keys, self._draw
+        if self.trace is not None or self.heeded or any(one == STALE for _, one in marks):
+            for slot, one in marks:
+                self.put(slot, one)
+            return
+        if self.hubs is not None:
+            self._leave_stale(self.hubs, [slot for slot, _ in marks])
+        state = 0
+        for slot, one in marks:
+            key = keys[slot] or draw(slot)
+            state ^= key * (mark[slot] ^ 1) ^ key * (one ^ 1)
+            mark[slot] = one
+        self.state ^= state
+
     def heed(self, slots: Collection[int]) -> None:
         """Record in ``moved`` the nodes among these whose mark moves. An empty table costs nothing."""
         self.heeded = slots
@@ -250,6 +266,15 @@ class Staleness:
         for slot in slots:
             if mark[slot]:
                 self.put(slot, CLEAN)
+
+    def as_new(self, slots: Iterable[int]) -> None:
+        """Mark these nodes ``STALE``, as new ones are. Nodes below them must be so already."""
+        mark, state = self.mark, 0
+        for slot in slots:
+            if mark[slot] != STALE:
+                state ^= self.key(slot, mark[slot])
+                mark[slot] = STALE
+        self.state ^= state
 
     def _clean(self, slots: Sequence[int], former: int) -> None:
         """Mark these nodes ``CLEAN``, which all have the mark ``former``, each given once."""

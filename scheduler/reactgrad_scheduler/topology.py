@@ -40,7 +40,18 @@ MAX_BLOCK = 256
 class Topology:
     """Parents, children, ranks and serials of all nodes."""
 
-    __slots__ = ("children", "free", "next_serial", "parents", "rank", "serial", "shared", "size")
+    __slots__ = (
+        "children",
+        "free",
+        "next_serial",
+        "numbers",
+        "parents",
+        "parked",
+        "rank",
+        "serial",
+        "shared",
+        "size",
+    )
 
     def __init__(self) -> None:
         self.parents: Column[tuple[int, ...]] = []
@@ -50,6 +61,8 @@ class Topology:
         self.free: list[int] = []
         self.size = 0  # the number of rows; after an interrupt columns may have more, unused ones
         self.next_serial = 1
+        self.parked = 0  # the number of rows that are neither free nor of a node; see ``parking``
+        self.numbers: dict[int, int] = {}  # of nodes that have taken a parked row
         self.shared = 0  # the number of rows when it was forked, or when it became a fork
 
     def fork(self) -> Topology:
@@ -65,11 +78,20 @@ class Topology:
                 twin.children[slot] = consumers.copy()
         twin.free = self.free.copy()
         twin.next_serial = self.next_serial
+        twin.numbers = self.numbers.copy()
         return twin
 
     def __len__(self) -> int:
         """Return the number of live nodes."""
-        return self.size - len(self.free)
+        return self.size - len(self.free) - self.parked
+
+    def number(self, slot: int) -> int:
+        """Return the number of a node in the order of creation: its serial, unless its row was parked.
+
+        It is 0 if there is no node in this slot.
+        """
+        serial = self.serial[slot]
+        return self.numbers.get(slot, serial) if serial else 0
 
     def block(self) -> int:
         """Return the number of rows to add to all tables when no slot is free."""
@@ -90,6 +112,8 @@ class Topology:
             self.detach(parent, slot)
         self.parents[slot] = ()
         self.children[slot] = ()
+        if self.numbers:
+            self.numbers.pop(slot, None)
         # In one step, so that an interrupt leaves the row either live or free.
         self.serial[slot], self.free[_END:] = 0, (slot,)
 
@@ -145,15 +169,18 @@ class Topology:
             self.next_serial = 1 + ceiling // RANK_GAP
         return ceiling
 
-    def find(self, serial: int) -> int | None:
-        """Return the slot of the node with this serial, ``None`` if it is gone."""
+    def find(self, number: int) -> int | None:
+        """Return the slot of the node with this number, ``None`` if it is gone."""
         serials = [*self.serial]
-        return serials.index(serial) if serial in serials else None
+        found = [serials.index(number)] if number in serials else []
+        found += [slot for slot, one in self.numbers.items() if one == number]
+        return next((slot for slot in found if self.number(slot) == number), None)
 
     def slots(self) -> list[int]:
         """Return the slots of all live nodes in order of creation."""
         serial = self.serial
-        return sorted((s for s in range(len(serial)) if serial[s]), key=serial.__getitem__)
+        order = self.number if self.numbers else serial.__getitem__
+        return sorted((s for s in range(len(serial)) if serial[s]), key=order)
 
     def ancestors(
         self, targets: Iterable[int], keep: Callable[[int], object] | None = None

@@ -155,6 +155,23 @@ class Versions:
         journal.clear()
         self._named = 0
 
+    def leave_out(self, slots: frozenset[int]) -> None:
+        """Bring the tables up to date, but for nodes whose versions are about to be reset.
+
+        Runs of these nodes alone, most entries in a loop that builds them anew, are only counted.
+        """
+        journal = self.journal
+        for event in journal:
+            if isinstance(event, Plan) and slots.issuperset(event.slots):
+                self.replays += 1
+                self.replayed += len(event.slots)
+        journal[:] = [
+            event
+            for event in journal
+            if not (isinstance(event, Plan) and slots.issuperset(event.slots))
+        ]
+        self.settle()
+
     def _grow(self, event: Whole, times: int) -> None:
         version = self.version
         if isinstance(event, int):

@@ -1,0 +1,427 @@
+"""Generations: nodes that died together, kept to be taken over by the next ones like them.
+
+A loop that writes its model anew at every step builds the same nodes again and again, and what is dear about
+them is what comes after: gradients, plans, steps, buffers. When the last handle of a result dies, the nodes
+that only it kept are a *generation*. If nodes from the same line have died before, the rows of the generation
+are *parked* instead of released (see ``reactgrad_scheduler.parking``). While new nodes are built, each is
+compared with the next one of a parked generation: the same op with the same attributes on the same operands,
+from the same line and in the same mode. If it is the same, the new node takes over the row, and with the
+last one the gradients come back, too, when ``backward`` asks for them.
+
+Nobody can see a parked row. A node that takes one is as new: stale, at version 0, with the next number. So
+this saves time and changes nothing else. The first difference ends it: nodes that were taken stay, and
+the rest is built. Whatever is unusual (an edit, another shape, a fork) gives up all generations.
+
+Invariants, checked by ``check_invariants``: the rows of a generation are those of nodes up to ``at``, and
+parked from there on; ``of`` has the generation of each of these rows; ``ahead`` has the next row of each
+generation that can be taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.build._generation import Generation, find_generation, is_same, key_of
+from reactgrad.core._handles import tidy
+from reactgrad.flow._autocast import open_casts
+from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
+from reactgrad.flow._saved import hooks_here, open_hooks
+from reactgrad.nodes._handle import HandleRef
+from reactgrad.nodes._op import Op
+from reactgrad.nodes._scope import open_scopes
+from reactgrad.nodes._site import user_site
+from reactgrad.scheduler import give_up, park, take
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+# A loop has two generations in turn, or three. More are kept for loops that alternate.
+MOST = 8
+MOST_SEEN = 4096
+# After so many generations of one line that nobody took over, only the 8th, 16th, ... are parked.
+MISSES = 4
+
+_new = object.__new__
+_OPEN = object()
+
+
+class Generations:
+    """The generations of one graph."""
+
+    __slots__ = (
+        "_misses",
+        "_seen",
+        "ahead",
+        "by_root",
+        "current",
+        "entries",
+        "going",
+        "most",
+        "of",
+        "outside",
+        "spare_numbers",
+    )
+
+    def __init__(self) -> None:
+        self.most = MOST  # 0: none
+        self.by_root: dict[int, Generation] = {}  # the one parked last comes last
+        self.of: dict[int, Generation] = {}
+        self.ahead: dict[Any, list[Generation]] = {}  # by op and operands of the next node
+        self.current: Generation | None = None  # the one that is being taken
+        # Of outputs that have a backward behind them: what their handle has, and the next serial then.
+        self.entries: dict[int, tuple[Any, int]] = {}
+        self.going: set[int] = set()  # rows that were parked and are to be released now
+        self.outside: dict[int, int] = {}  # sources from outside: how many generations have them
+        self.spare_numbers: dict[Any, tuple[int, int]] = {}  # parked constants: slot, serial
+        self._seen: dict[Any, None] = {}  # op and line of results that died
+        self._misses: dict[Any, int] = {}
+
+    @property
+    def busy(self) -> bool:
+        """True if the release of a node may concern a generation."""
+        return bool(self.of or self.going)
+
+    def remember(self, graph: Core, root: int, entry: Any) -> None:
+        """Note what the handle of an output has of gradients, after the first ``backward`` from it."""
+        known = self.entries.get(root)
+        if known is None or known[0] is not entry:
+            self.entries[root] = entry, graph._scheduler.topology.next_serial
+
+    # --- death -------------------------------------------------------------------------------------
+
+    def park(self, graph: Core) -> None:
+        """Park the generations whose results are among the orphans; note the lines of others."""
+        scheduler, host = graph._scheduler, graph._host
+        orphans, topology = scheduler.orphans, scheduler.topology
+        serial, children, parents = topology.serial, topology.children, topology.parents
+        entries = self.entries
+        roots = [slot for slot in orphans if not children[slot] or slot in entries]
+        for root in roots:
+            if not serial[root] or not parents[root] or host.handles[root] is not None:
+                continue
+            if root in self.going:
+                continue
+            entry = entries.pop(root, None)
+            gen = self.of.get(root)
+            if gen is not None and gen.at < len(gen.nodes) and not children[root]:
+                self.give_up(graph, gen)  # what was taken is not gone on with
+                gen = None
+            if gen is not None and gen.root == root and gen.asleep:  # its own gradients anchor it
+                if self._may_park(graph):
+                    self._park(graph, root, gen.key, None)
+                else:
+                    self.give_up(graph, gen)
+                continue
+            if entry is None and (children[root] or root in host.anchors):
+                continue
+            key = host.ops[root], host.sites[root]
+            if key not in self._seen:
+                if len(self._seen) >= MOST_SEEN:
+                    self._seen.clear()
+                self._seen[key] = None
+            elif self._pays(key) and self._may_park(graph):
+                self._park(graph, root, key, entry)
+
+    def _pays(self, key: Any) -> bool:
+        """Return whether generations of this line were taken over before, or it is time for another try."""
+        missed = self._misses.get(key, 0)
+        if missed < MISSES:
+            return True
+        self._misses[key] = missed + 1
+        return not missed & (missed - 1)
+
+    def _may_park(self, graph: Core) -> bool:
+        """Return whether nothing is under way by which a parked row could be missed."""
+        host, scheduler = graph._host, graph._scheduler
+        return self.most > 0 and not (
+            host.policy is not None
+            or scheduler.notes
+            or scheduler.computing
+            or graph._observed
+            or graph._edits
+            or graph._removals
+            or graph._followed
+            or graph._traced
+            or host.forked_serial
+            or (graph._events is not None)
+            or (graph._reuse is not None and graph._reuse.blocks)
+            or (graph._subgraphs is not None and graph._subgraphs.under_way)
+            or graph._programs.under_way
+        )
+
+    def _park(self, graph: Core, root: int, key: Any, known: tuple[Any, int] | None) -> None:
+        gen = self.of.get(root)
+        if gen is not None and (gen.root != root or not is_same(graph, gen, known)):
+            self.give_up(graph, gen)
+            gen = None
+        if gen is None:
+            gen = find_generation(graph, root, key, known)
+            if gen is None:
+                self._misses[key] = self._misses.get(key, 0) + 1
+                return
+            self._enter(graph, gen)
+        scheduler = graph._scheduler
+        awake = () if gen.asleep else gen.gradients
+        leaf = scheduler.leaf
+        computed = [*gen.nodes, *[slot for slot, _ in awake if not leaf[slot]]]
+        constants = [slot for slot, _ in awake if leaf[slot]]
+        # First: from here on it can be given up.
+        self.by_root.pop(root, None)
+        self.by_root[root] = gen
+        if not gen.asleep:  # else gradients have not heard of it yet
+            gen.moved.clear()
+        gen.at, gen.asleep = 0, bool(gen.gradients)
+        edges = gen.edges if awake else gen.edges[: gen.forward]
+        park(scheduler, computed, constants, gen.members, edges)
+        children = scheduler.topology.children
+        for slot in gen.nodes:
+            children[slot] = ()
+        self._park_numbers(graph, gen)
+        self._put_ahead(graph, gen)
+        while len(self.by_root) > self.most:
+            old = next(iter(self.by_root.values()))
+            self._misses[old.key] = self._misses.get(old.key, 0) + (old.at == 0)
+            self.give_up(graph, old)
+
+    def _park_numbers(self, graph: Core, gen: Generation) -> None:
+        """Park the constants that only parked nodes have used."""
+        scheduler, host = graph._scheduler, graph._host
+        topology = scheduler.topology
+        for slot in gen.numbers:
+            if topology.serial[slot] and not topology.children[slot] and not host.holds(slot):
+                key = key_of(host.data[slot])
+                if host.numbers.get(key) == slot:
+                    self.spare_numbers[key] = slot, topology.serial[slot]
+                    del host.numbers[key]
+                    park(scheduler, (), (slot,), frozenset(), ())
+
+    def number_back(self, graph: Core, key: Any, number: int = 0) -> int | None:
+        """Return the constant of a number whose row was parked, as a new node; ``None`` if there is none."""
+        found = self.spare_numbers.pop(key, None)
+        if found is None:
+            return None
+        scheduler, (slot, serial) = graph._scheduler, found
+        if not number:
+            number = scheduler.topology.next_serial
+            scheduler.topology.next_serial = number + 1
+        take(scheduler, slot, serial, number)
+        graph._host.numbers[key] = slot
+        return slot
+
+    def _enter(self, graph: Core, gen: Generation) -> None:
+        """Note which rows a generation has; others that have one of them are given up."""
+        for other in {id(one): one for slot in gen.members if (one := self.of.get(slot))}.values():
+            self.give_up(graph, other)
+        self.of.update(dict.fromkeys(gen.members, gen))
+        for slot in gen.sources:
+            self.outside[slot] = self.outside.get(slot, 0) + 1
+
+    def _put_ahead(self, graph: Core, gen: Generation) -> None:
+        slot = gen.nodes[gen.at]
+        key = graph._host.ops[slot], graph._scheduler.topology.parents[slot]
+        self.ahead.setdefault(key, []).append(gen)
+
+    def _take_from_ahead(self, graph: Core, gen: Generation) -> None:
+        slot = gen.nodes[gen.at]
+        key = graph._host.ops[slot], graph._scheduler.topology.parents[slot]
+        waiting = self.ahead.get(key)
+        if waiting and gen in waiting:
+            waiting.remove(gen)
+            if not waiting:
+                del self.ahead[key]
+
+    # --- birth -------------------------------------------------------------------------------------
+
+    def next(
+        self, graph: Any, op: Op, attrs: Any, slots: tuple[int, ...], detached: Sequence[int]
+    ) -> Any:
+        """Return a new node that has taken over a parked row; ``None`` if there is none like it."""
+        gen, host, scheduler = self.current, graph._host, graph._scheduler
+        if (
+            graph._programs.building is not None
+            or open_casts
+            or scheduler.notes
+            or (open_hooks and hooks_here() is not None)
+            or (graph._subgraphs is not None and graph._subgraphs.under_way)
+        ):
+            return None
+        topology = scheduler.topology
+        if gen is not None:
+            slot = gen.nodes[gen.at]
+            if host.ops[slot] is not op or topology.parents[slot] != slots:
+                gen = None
+        if gen is None:
+            waiting = self.ahead.get((op, slots))
+            if waiting is None:
+                return None
+            gen = waiting[0]  # the one parked first: a loop takes its generations in turn
+            slot = gen.nodes[gen.at]
+        known = host.attrs[slot]
+        if (attrs or known) and not (attrs is known or _alike(attrs, known)):
+            return None
+        site = user_site(4)
+        if (host.in_scope(site) if open_scopes else site) != host.sites[slot]:
+            return None
+        if mode_here() is not PLAIN_MODE and not is_grad_enabled(graph):
+            closed: Any = None
+        else:
+            closed = frozenset(detached) if detached else _OPEN
+        if host.closed.get(slot, _OPEN) != closed:
+            return None
+        if gen is not self.current:
+            if self.current is not None:
+                self._put_ahead(graph, self.current)
+            self._take_from_ahead(graph, gen)
+            self.current = gen
+        number = topology.next_serial
+        topology.next_serial = number + 1
+        take(scheduler, slot, gen.serials[gen.at], number)
+        gen.at += 1
+        if gen.moved and not gen.moved.isdisjoint(slots):
+            host.unbind_steps((slot,))
+        if gen.at == len(gen.nodes):
+            self.current = None
+            self._misses.pop(gen.key, None)
+        var = _new(graph._var)
+        var._graph = graph
+        var._slot = slot
+        (ref := HandleRef(var, host.on_death)).slot = slot
+        host.handles[slot] = ref
+        return var
+
+    def wake(self, graph: Core, slot: int, programs: dict[Any, Any]) -> None:
+        """Give a result that has taken a parked row the gradients that were parked with it.
+
+        This is for a ``backward`` without arguments. What it would build now must be what is parked: it is
+        released if other params are frozen, or anybody listens.
+        """
+        if not self._sleeps(slot):
+            return
+        tidy(graph)  # or the read to come would mark nodes that are gone already
+        if not self._sleeps(slot):
+            return
+        gen = self.of[slot]
+        host, again = graph._host, gen.entry[1].again
+        if (
+            None in programs
+            or again is None
+            or again.frozen != host.frozen
+            or host.hooks
+            or host.retained
+            or host.after_grad
+            or not is_grad_enabled(graph)
+        ):
+            self.forsake(graph, slot)
+            return
+        scheduler = graph._scheduler
+        topology = scheduler.topology
+        back = {at: key for key, (at, _) in self.spare_numbers.items()}
+        used = [one for one in gen.numbers if one in back]
+        for one in used:
+            if one not in gen.made:
+                self.number_back(graph, back[one])
+        base = topology.next_serial
+        there = sorted([at for one, at in gen.made.items() if one not in back])  # need no number
+        topology.next_serial = base + gen.span - len(there)
+        for one in used:
+            if one in gen.made:
+                at = gen.made[one]
+                self.number_back(graph, back[one], base + at - bisect(there, at))
+        for (at, serial), offset in zip(gen.gradients, gen.offsets, strict=True):
+            take(scheduler, at, serial, base + offset - bisect(there, offset))
+            if gen.moved and not gen.moved.isdisjoint(topology.parents[at]):
+                graph._host.unbind_steps((at,))
+        gen.asleep = False
+        programs[None] = gen.entry
+        self.entries[slot] = gen.entry, topology.next_serial
+
+    def forsake(self, graph: Core, slot: int) -> None:
+        """Release the gradients that were parked with a result: others are to be built."""
+        if self._sleeps(slot):
+            self.give_up(graph, self.of[slot])
+            tidy(graph)
+
+    def _sleeps(self, slot: int) -> bool:
+        """Return whether a node is a result whose gradients are parked."""
+        gen = self.of.get(slot)
+        return gen is not None and gen.root == slot and gen.asleep and gen.at == len(gen.nodes)
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def give_up(self, graph: Core, gen: Generation) -> None:
+        """Release what is still parked of a generation, and forget it."""
+        scheduler = graph._scheduler
+        if gen.at < len(gen.nodes):
+            self._take_from_ahead(graph, gen)
+        if self.current is gen:
+            self.current = None
+        self.by_root.pop(gen.root, None)
+        for slot in gen.members:
+            if self.of.get(slot) is gen:
+                del self.of[slot]
+        self.going.update(gen.nodes[gen.at :])
+        give_up(scheduler, gen.nodes[gen.at :], gen.serials[gen.at :])
+        if gen.asleep:
+            slots, serials = zip(*gen.gradients, strict=True)
+            self.going.update(slots)
+            give_up(scheduler, slots, serials)
+        gen.at, gen.asleep, gen.entry = len(gen.nodes), False, None
+        for slot in gen.sources:
+            count = self.outside.get(slot, 0) - 1
+            if count > 0:
+                self.outside[slot] = count
+            else:
+                self.outside.pop(slot, None)
+        for key, (slot, serial) in [*self.spare_numbers.items()]:
+            if slot not in self.outside:
+                give_up(scheduler, (slot,), (serial,))
+                del self.spare_numbers[key]
+
+    def flush(self, graph: Core) -> None:
+        """Release all parked rows, and forget all generations."""
+        if self.by_root or self.entries:
+            self.give_up_all(graph)
+            tidy(graph)  # now, or programs that nobody has any more would follow the change to come
+
+    def give_up_all(self, graph: Core) -> None:
+        """Let all parked rows be released, and forget all generations."""
+        for gen in [*self.by_root.values()]:
+            self.give_up(graph, gen)
+
+    def moved(self, slot: int) -> None:
+        """Note that the storage of a node has moved: steps of parked rows that use it are out of date."""
+        for gen in self.by_root.values():
+            if slot in gen.members or slot in gen.sources:
+                gen.moved.add(slot)
+
+    def released(self, graph: Core, slot: int) -> None:
+        """Note that a node is gone that a generation has, or has edges from."""
+        self.going.discard(slot)
+        gen = self.of.get(slot)
+        if gen is not None:
+            self.give_up(graph, gen)
+        if slot in self.outside:
+            for one in [*self.by_root.values()]:
+                if slot in one.sources:
+                    self.give_up(graph, one)
+
+    def check_invariants(self, graph: Core) -> None:
+        """Raise ``AssertionError`` if the tables do not fit."""
+        serial = graph._scheduler.topology.serial
+        for root, gen in self.by_root.items():
+            assert root == gen.root
+            assert all(self.of[slot] is gen for slot in gen.members)
+            assert all(serial[slot] for slot in islice(gen.nodes, gen.at))
+            assert not any(serial[slot] for slot in gen.nodes[gen.at :])
+            assert all(bool(serial[slot]) != gen.asleep for slot, _ in gen.gradients)
+
+
+def _alike(attrs: Any, known: Any) -> bool:
+    """Return whether attributes are the same: 1, 1.0 and True are equal, but different attributes."""
+    try:
+        return bool(attrs == known) and repr(attrs) == repr(known)
+    except Exception:  # attributes that hold arrays
+        return False
