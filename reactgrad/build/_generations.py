@@ -117,6 +117,8 @@ class Generations:
                 continue
             if entry is None and (children[root] or root in host.anchors):
                 continue
+            if type(host.ops[root]) is not Op:  # a function, which must not be kept alive
+                continue
             key = host.ops[root], host.sites[root]
             if key not in self._seen:
                 if len(self._seen) >= MOST_SEEN:
@@ -384,6 +386,7 @@ class Generations:
         """Release all parked rows, and forget all generations."""
         if self.by_root or self.entries:
             self.give_up_all(graph)
+            self.entries.clear()
             tidy(graph)  # now, or programs that nobody has any more would follow the change to come
 
     def give_up_all(self, graph: Core) -> None:
