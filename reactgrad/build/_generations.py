@@ -184,9 +184,18 @@ class Generations:
         self._park_numbers(graph, gen)
         self._put_ahead(graph, gen)
         while len(self.by_root) > self.most:
-            old = next(iter(self.by_root.values()))
-            self._misses[old.key] = self._misses.get(old.key, 0) + (old.at == 0)
-            self.give_up(graph, old)
+            self._let_go(graph, next(iter(self.by_root.values())))
+
+    def _let_go(self, graph: Core, gen: Generation) -> None:
+        """Give up a generation to make room; all of its line, if nobody ever takes one over."""
+        missed = self._misses.get(gen.key, 0) + (gen.at == 0)
+        self._misses[gen.key] = missed
+        self.give_up(graph, gen)
+        if missed >= MISSES:
+            for other in [
+                one for one in self.by_root.values() if one.key == gen.key and not one.at
+            ]:
+                self.give_up(graph, other)
 
     def _park_numbers(self, graph: Core, gen: Generation) -> None:
         """Park the constants that only parked nodes have used."""
