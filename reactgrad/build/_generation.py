@@ -28,10 +28,8 @@ class Generation:
         The result that kept them all.
     nodes
         The rows of the nodes that code has built, in order.
-    serials
-        Their serials.
     gradients
-        The rows of nodes that its gradient program has built, in order, with their serials.
+        The rows of nodes that its gradient program has built, in order.
     entry
         What the handle of the root had of gradients: seed, program and adjoints; ``None`` without any.
     at
@@ -59,7 +57,6 @@ class Generation:
         "numbers",
         "offsets",
         "root",
-        "serials",
         "sources",
         "span",
     )
@@ -67,8 +64,7 @@ class Generation:
     def __init__(self, root: int, key: Any, entry: Any) -> None:
         self.root, self.key, self.entry = root, key, entry
         self.nodes: tuple[int, ...] = ()
-        self.serials: tuple[int, ...] = ()
-        self.gradients: tuple[tuple[int, int], ...] = ()
+        self.gradients: tuple[int, ...] = ()
         self.members: frozenset[int] = frozenset()
         self.edges: tuple[tuple[int, int], ...] = ()  # from other nodes, first those to ``nodes``
         self.forward = 0  # the number of these
@@ -115,8 +111,7 @@ def find_generation(
     ):
         return None
     gen.nodes = tuple(nodes)
-    gen.serials = tuple([topology.serial[slot] for slot in nodes])
-    gen.gradients = tuple([(slot, topology.serial[slot]) for slot in gradients])
+    gen.gradients = tuple(gradients)
     edges = [(p, s) for s in (*nodes, *gradients) for p in dict.fromkeys(parents[s])]
     apart = frozenset(gradients)
     gen.edges = tuple([edge for edge in edges if edge[0] not in inside])
@@ -188,7 +183,7 @@ def is_same(graph: Core, gen: Generation, known: tuple[Any, int] | None) -> bool
             and len(children[slot]) <= sum(parent == slot for parent, _ in edges)
         ):
             return False
-    rows = gen.nodes if gen.asleep else (*gen.nodes, *[slot for slot, _ in gen.gradients])
+    rows = gen.nodes if gen.asleep else (*gen.nodes, *gen.gradients)
     counts = gen.counts_asleep if gen.asleep else gen.counts
     return (
         [*map(len, map(children.__getitem__, rows))] == counts

@@ -75,7 +75,7 @@ class Generations:
         self.entries: dict[int, tuple[Any, int]] = {}
         self.going: set[int] = set()  # rows that were parked and are to be released now
         self.outside: dict[int, int] = {}  # sources from outside: how many generations have them
-        self.spare_numbers: dict[Any, tuple[int, int]] = {}  # parked constants: slot, serial
+        self.spare_numbers: dict[Any, int] = {}  # parked constants
         self._seen: dict[Any, None] = {}  # op and line of results that died
         self._misses: dict[Any, int] = {}
 
@@ -168,8 +168,8 @@ class Generations:
         scheduler = graph._scheduler
         awake = () if gen.asleep else gen.gradients
         leaf = scheduler.leaf
-        computed = [*gen.nodes, *[slot for slot, _ in awake if not leaf[slot]]]
-        constants = [slot for slot, _ in awake if leaf[slot]]
+        computed = [*gen.nodes, *[slot for slot in awake if not leaf[slot]]]
+        constants = [slot for slot in awake if leaf[slot]]
         # First: from here on it can be given up.
         self.by_root.pop(root, None)
         self.by_root[root] = gen
@@ -205,20 +205,20 @@ class Generations:
             if topology.serial[slot] and not topology.children[slot] and not host.holds(slot):
                 key = key_of(host.data[slot])
                 if host.numbers.get(key) == slot:
-                    self.spare_numbers[key] = slot, topology.serial[slot]
+                    self.spare_numbers[key] = slot
                     del host.numbers[key]
                     park(scheduler, (), (slot,), frozenset(), ())
 
     def number_back(self, graph: Core, key: Any, number: int = 0) -> int | None:
         """Return the constant of a number whose row was parked, as a new node; ``None`` if there is none."""
-        found = self.spare_numbers.pop(key, None)
-        if found is None:
+        slot = self.spare_numbers.pop(key, None)
+        if slot is None:
             return None
-        scheduler, (slot, serial) = graph._scheduler, found
+        scheduler = graph._scheduler
         if not number:
             number = scheduler.topology.next_serial
             scheduler.topology.next_serial = number + 1
-        take(scheduler, slot, serial, number)
+        take(scheduler, slot, number)
         graph._host.numbers[key] = slot
         return slot
 
@@ -289,7 +289,7 @@ class Generations:
             self.current = gen
         number = topology.next_serial
         topology.next_serial = number + 1
-        take(scheduler, slot, gen.serials[gen.at], number)
+        take(scheduler, slot, number)
         gen.at += 1
         if gen.moved and not gen.moved.isdisjoint(slots):
             host.unbind_steps((slot,))
@@ -329,7 +329,7 @@ class Generations:
             return
         scheduler = graph._scheduler
         topology = scheduler.topology
-        back = {at: key for key, (at, _) in self.spare_numbers.items()}
+        back = {at: key for key, at in self.spare_numbers.items()}
         used = [one for one in gen.numbers if one in back]
         for one in used:
             if one not in gen.made:
@@ -341,8 +341,8 @@ class Generations:
             if one in gen.made:
                 at = gen.made[one]
                 self.number_back(graph, back[one], base + at - bisect(there, at))
-        for (at, serial), offset in zip(gen.gradients, gen.offsets, strict=True):
-            take(scheduler, at, serial, base + offset - bisect(there, offset))
+        for at, offset in zip(gen.gradients, gen.offsets, strict=True):
+            take(scheduler, at, base + offset - bisect(there, offset))
             if gen.moved and not gen.moved.isdisjoint(topology.parents[at]):
                 graph._host.unbind_steps((at,))
         gen.asleep = False
@@ -373,12 +373,9 @@ class Generations:
         for slot in gen.members:
             if self.of.get(slot) is gen:
                 del self.of[slot]
-        self.going.update(gen.nodes[gen.at :])
-        give_up(scheduler, gen.nodes[gen.at :], gen.serials[gen.at :])
-        if gen.asleep:
-            slots, serials = zip(*gen.gradients, strict=True)
-            self.going.update(slots)
-            give_up(scheduler, slots, serials)
+        rest = (*gen.nodes[gen.at :], *(gen.gradients if gen.asleep else ()))
+        self.going.update(rest)
+        give_up(scheduler, rest)
         gen.at, gen.asleep, gen.entry = len(gen.nodes), False, None
         for slot in gen.sources:
             count = self.outside.get(slot, 0) - 1
@@ -386,9 +383,9 @@ class Generations:
                 self.outside[slot] = count
             else:
                 self.outside.pop(slot, None)
-        for key, (slot, serial) in [*self.spare_numbers.items()]:
+        for key, slot in [*self.spare_numbers.items()]:
             if slot not in self.outside:
-                give_up(scheduler, (slot,), (serial,))
+                give_up(scheduler, (slot,))
                 del self.spare_numbers[key]
 
     def flush(self, graph: Core) -> None:
@@ -397,6 +394,20 @@ class Generations:
             self.give_up_all(graph)
             self.entries.clear()
             tidy(graph)  # now, or programs that nobody has any more would follow the change to come
+
+    def forget(self) -> None:
+        """Forget all generations, whatever state they are in; the scheduler releases their rows."""
+        self.current = None
+        for table in (
+            self.by_root,
+            self.of,
+            self.ahead,
+            self.entries,
+            self.going,
+            self.outside,
+            self.spare_numbers,
+        ):
+            table.clear()
 
     def give_up_all(self, graph: Core) -> None:
         """Let all parked rows be released, and forget all generations."""
@@ -428,7 +439,7 @@ class Generations:
             assert all(self.of[slot] is gen for slot in gen.members)
             assert all(serial[slot] for slot in islice(gen.nodes, gen.at))
             assert not any(serial[slot] for slot in gen.nodes[gen.at :])
-            assert all(bool(serial[slot]) != gen.asleep for slot, _ in gen.gradients)
+            assert all(bool(serial[slot]) != gen.asleep for slot in gen.gradients)
 
 
 def _alike(attrs: Any, known: Any) -> bool:

@@ -222,12 +222,15 @@ class Rows(Steps):
         graph = self._graph()
         return graph is not None and bool(graph._programs.under_way)
 
+    def forget_parked(self) -> None:
+        """Forget all that is kept for nodes which may take over parked rows."""
+        self.generations.forget()
+
     def mend(self) -> None:
         """Put right what a stray error may have left in these tables; all computed nodes are in doubt."""
         graph = self._graph()
         if graph is not None:
             graph._programs.rest()
-            self.generations.give_up_all(graph)
         self.finish_writes()
         self.distrust()
 

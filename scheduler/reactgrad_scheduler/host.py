@@ -138,6 +138,10 @@ class Host(Protocol):
         """Return whether nodes are being built in a way that ``mend`` would stop."""
         ...
 
+    def forget_parked(self) -> None:
+        """Forget all that is kept for nodes which may take over parked rows."""
+        ...
+
     def mend(self) -> None:
         """Put right what a stray error may have left in the host's tables; all computed nodes are in doubt."""
         ...

@@ -38,14 +38,14 @@ def park(
     for parent, slot in edges:
         topology.detach(parent, slot)
     for slot in computed:
-        version[slot] = serial[slot] = 0
+        version[slot] = 0
         record[slot] = None
-    for slot in given:
-        serial[slot] = 0
-    topology.parked += len(computed) + len(given)
+    parked = topology.parked
+    for slot in (*computed, *given):
+        parked[slot], serial[slot] = serial[slot], 0
 
 
-def take(tables: Tables, slot: int, serial: int, number: int) -> None:
+def take(tables: Tables, slot: int, number: int) -> None:
     """Make a parked row a node again, with its former serial and the number of a new node."""
     topology = tables.topology
     children = topology.children
@@ -58,17 +58,15 @@ def take(tables: Tables, slot: int, serial: int, number: int) -> None:
     topology.numbers[slot] = number
     if tables.leaf[slot]:
         tables.staleness.put(slot, CLEAN)
-    topology.serial[slot] = serial
-    topology.parked -= 1
+    topology.serial[slot] = topology.parked.pop(slot)
 
 
-def give_up(tables: Tables, slots: Sequence[int], serials: Sequence[int]) -> None:
-    """Let rows that are parked be released by the next ``release``."""
+def give_up(tables: Tables, slots: Sequence[int]) -> None:
+    """Let rows be released, those of them that are parked, by the next ``release``."""
     topology = tables.topology
-    for slot, serial in zip(slots, serials, strict=True):
-        if not topology.serial[slot]:
-            topology.serial[slot] = serial
-            topology.parked -= 1
+    for slot in slots:
+        if slot in topology.parked:
             if tables.leaf[slot]:
                 tables.staleness.put(slot, CLEAN)
+            topology.serial[slot] = topology.parked.pop(slot)
     tables.orphans[:0] = slots  # `release` may be under way, at the last of them

@@ -61,7 +61,8 @@ class Topology:
         self.free: list[int] = []
         self.size = 0  # the number of rows; after an interrupt columns may have more, unused ones
         self.next_serial = 1
-        self.parked = 0  # the number of rows that are neither free nor of a node; see ``parking``
+        # Rows that are neither free nor of a node, with the serials of the last ones; see ``parking``.
+        self.parked: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of nodes that have taken a parked row
         self.shared = 0  # the number of rows when it was forked, or when it became a fork
 
@@ -83,7 +84,7 @@ class Topology:
 
     def __len__(self) -> int:
         """Return the number of live nodes."""
-        return self.size - len(self.free) - self.parked
+        return self.size - len(self.free) - len(self.parked)
 
     def number(self, slot: int) -> int:
         """Return the number of a node in the order of creation: its serial, unless its row was parked.

@@ -103,7 +103,16 @@ OPTIONS: dict[str, dict[str, Any]] = {"budget": {"max_bytes": 200}, "jit": {"jit
 BEFORE: dict[str, Act] = {
     "hook_gone": lambda g, n: n.setdefault("_hook", n["t"].register_hook(lambda v: v * 2.0)),
     "zero_grad": lambda g, n: n["y"].backward(),
+    "written_anew": lambda g, n: [write(n) for _ in range(4)],
+    "written_otherwise": lambda g, n: [write(n) for _ in range(4)],
 }
+
+
+def write(n: Nodes, other: bool = False) -> None:
+    """A step of a loop that writes its model anew."""
+    h = rg.tanh(n["x"] * n["w"]) * 2.0
+    n["new"] = (rg.exp(h) if other else h + n["b"]).sum()
+    n["new"].backward()
 
 
 def act(function: Act) -> Act:
@@ -383,6 +392,19 @@ def reuse(g: rg.Graph, n: Nodes) -> None:
     for _ in range(2):
         with g.reuse():
             n["new"] = rg.tanh(n["x"] * n["w"]) + n["s"]
+
+
+@steps
+def written_anew(g: rg.Graph, n: Nodes) -> None:
+    write(n)
+    n["s"].set(2.5)
+    write(n)
+
+
+@steps
+def written_otherwise(g: rg.Graph, n: Nodes) -> None:
+    write(n, True)
+    write(n)
 
 
 @act
