@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from reactgrad.backend import (
     device_of,
     own_copy,
 )
 from reactgrad.nodes._op import Op
+from reactgrad.scheduler import Rows
 from reactgrad.values._columns import MISSING, Columns, shaped
 
 
@@ -163,6 +166,22 @@ class Lending(Columns):
                 if any(lease() is not None for lease in leases[slot]):
                     self._leave((slot,))  # a caller still holds a view of this memory
                 del leases[slot]
+
+    def overwrite_rows(self, slots: Collection[int], rows: Mapping[int, Rows]) -> None:
+        """Prepare for new rows of these nodes, and for new values of all others; see ``Host``."""
+        if not self.lent_out(slots):
+            self.overwrite(slots)
+            return
+        data, view_of = self.data, self._view_of
+        former = [(slot, data[slot]) for slot in rows if slot not in view_of]
+        self.overwrite(slots)
+        for slot, values in former:
+            if data[slot] is MISSING:  # left to a caller or a fork
+                found = self.specs[slot]
+                assert found is not None
+                buffer = self._new_memory(found)
+                np.copyto(buffer, values)
+                data[slot] = buffer
 
     def _leave(self, slots: Sequence[int]) -> None:
         """Leave the buffers of these nodes to callers or forks, so that no step writes them again.

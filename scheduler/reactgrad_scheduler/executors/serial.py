@@ -14,7 +14,7 @@ from itertools import starmap
 from operator import call, length_hint
 from threading import Lock, get_ident
 from time import perf_counter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
@@ -26,6 +26,9 @@ from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
 from reactgrad_scheduler.tables import UNKNOWN
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.dirty import Way
 
 
 class Frame:
@@ -200,13 +203,24 @@ def commit(scheduler: Reads, slot: int) -> None:
     scheduler.staleness.restore(slot)
 
 
-def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
-    """Run all steps of a plan. Return ``None`` if it went as planned and must still be journaled."""
+def run_certain(scheduler: Reads, plan: Plan, way: Way | None = None) -> Run | None:
+    """Run all steps of a plan. Return ``None`` if it went as planned and must still be journaled.
+
+    With a `way`, some nodes are computed in part.
+    """
     frames, computing = scheduler.frames, scheduler.computing
-    if not frames or frames[-1].position is not None:  # else the outer plan has done this
+    if way is not None:
+        scheduler.host.overwrite_rows(plan.members, way.rows)
+    elif not frames or frames[-1].position is not None:  # else the outer plan has done this
         scheduler.host.overwrite(plan.members)
     bound, step_slots = plan.fused, plan.call_slots
-    if bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None:
+    if way is not None:
+        bound, step_slots = _bound_in_part(scheduler, plan, way)
+        if bound is None:
+            return run_openly(scheduler, plan)
+    elif (
+        bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None
+    ):
         bound, step_slots = _bound_calls(scheduler, plan)
         if bound is None:
             return run_openly(scheduler, plan)
@@ -298,6 +312,23 @@ def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[
             plan.fused, plan.call_slots = scheduler.host.fuse(plan.step_slots, bound)
         return plan.fused, plan.call_slots
     return bound, plan.step_slots
+
+
+def _bound_in_part(scheduler: Reads, plan: Plan, way: Way) -> tuple[list[Step] | None, list[int]]:
+    """Do what ``_bound_calls`` does, for nodes that are computed in part."""
+    moves = scheduler.moves
+    if way.calls is None or way.moves_seen != len(moves):
+        try:
+            steps = plan.steps
+            if steps is None or plan.moves_seen != len(moves):
+                steps = bound_steps(scheduler, plan)
+            way.calls, way.slots = scheduler.host.calls_in_part(plan.step_slots, steps, way.rows)
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+            return None, []
+        way.moves_seen = len(moves)
+    return way.calls, way.slots
 
 
 def run_openly(scheduler: Reads, plan: Plan) -> Run:
