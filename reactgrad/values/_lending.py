@@ -131,14 +131,21 @@ class Lending(Columns):
             self.handed[slot] = value
         return value
 
-    def overwrite(self, slots: Collection[int]) -> None:
+    def overwrite(self, slots: Collection[int], read: Collection[int] = ()) -> None:
         """Prepare for new values of these nodes: leave buffers to callers and forks that see them.
 
         Parameters
         ----------
         slots
             A set, or a single slot in a tuple.
+        read
+            Nodes of which ``reductions`` stay.
         """
+        if self.reductions:
+            for slot in _common(slots, self.reductions):
+                if slot not in read:
+                    self.reductions[slot].forget()
+                    del self.reductions[slot]
         # Walk the smaller of the two: a plan may have many nodes, of which callers saw few.
         handed = self.handed
         if handed:
@@ -167,14 +174,15 @@ class Lending(Columns):
                     self._leave((slot,))  # a caller still holds a view of this memory
                 del leases[slot]
 
-    def overwrite_rows(self, slots: Collection[int], rows: Mapping[int, Rows]) -> None:
+    def overwrite_rows(
+        self, slots: Collection[int], rows: Mapping[int, Rows], read: Mapping[int, Rows]
+    ) -> None:
         """Prepare for new rows of these nodes, and for new values of all others; see ``Host``."""
-        if not self.lent_out(slots):
-            self.overwrite(slots)
-            return
         data, view_of = self.data, self._view_of
-        former = [(slot, data[slot]) for slot in rows if slot not in view_of]
-        self.overwrite(slots)
+        former: list[tuple[int, Any]] = []
+        if self.lent_out(slots):
+            former = [(slot, data[slot]) for slot in rows if slot not in view_of]
+        self.overwrite(slots, read)
         for slot, values in former:
             if data[slot] is MISSING:  # left to a caller or a fork
                 found = self.specs[slot]

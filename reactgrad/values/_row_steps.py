@@ -10,10 +10,12 @@ the same kernel, bound to these rows of its operands and of its result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from reactgrad.backend import Reduction
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import SHARE, Rows, Step, count
 from reactgrad.values._row_rules import CUT, Rule, plain, reached, rows_of_view, rule_of
@@ -71,14 +73,24 @@ def _row_rule(store: Any, slot: int) -> Rule | None:
 
 
 def calls_in_part(
-    store: Any, slots: Sequence[int], steps: Sequence[Step], rows: Mapping[int, Rows]
+    store: Any,
+    slots: Sequence[int],
+    steps: Sequence[Step],
+    rows: Mapping[int, Rows],
+    read: Mapping[int, Rows],
 ) -> tuple[list[Step], list[int]]:
     """Return the calls that compute only these rows of the nodes in ``rows``; see ``Host``."""
     calls: list[Step] = []
     first_slots: list[int] = []
     for slot, step in zip(slots, steps, strict=True):
         part = rows.get(slot)
-        new = [step] if part is None else [_bind_rows(store, slot, *one) for one in part]
+        if part is not None:
+            new = [_bind_rows(store, slot, *one) for one in part]
+        elif type(step) is Reduction and slot in read:
+            new = [partial(step.update, read[slot])]
+            store.reductions[slot] = step
+        else:
+            new = [step]
         calls += new
         first_slots += [slot] * len(new)
     return calls, first_slots

@@ -81,12 +81,16 @@ class Steps(Store):
         return rows_of(self, slot, changed)
 
     def calls_in_part(
-        self, slots: Sequence[int], steps: Sequence[Step], rows: Mapping[int, Rows]
+        self,
+        slots: Sequence[int],
+        steps: Sequence[Step],
+        rows: Mapping[int, Rows],
+        read: Mapping[int, Rows],
     ) -> tuple[list[Step], list[int]]:
         """Return the calls that compute only these rows of the nodes in ``rows``; see ``Host``."""
         from reactgrad.values._row_steps import calls_in_part
 
-        return calls_in_part(self, slots, steps, rows)
+        return calls_in_part(self, slots, steps, rows, read)
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
         """Exchange steps in a result of ``fuse``. Return whether that was possible; see ``Host``."""

@@ -68,14 +68,17 @@ class Way:
     ----------
     rows
         The rows to compute of each node that is computed in part; all other nodes are computed as a whole.
+    read
+        Of such other nodes: the rows of their only operand that have changed. A sum of all rows need not read more.
     calls, slots
         The calls that do it, and the slot that each computes; valid for storage at ``moves_seen``.
     """
 
-    __slots__ = ("calls", "moves_seen", "rows", "slots")
+    __slots__ = ("calls", "moves_seen", "read", "rows", "slots")
 
-    def __init__(self, rows: dict[int, Rows], moves_seen: int) -> None:
+    def __init__(self, rows: dict[int, Rows], read: dict[int, Rows], moves_seen: int) -> None:
         self.rows = rows
+        self.read = read
         self.calls: list[Step] | None = None  # not bound yet
         self.slots: list[int] = []
         self.moves_seen = moves_seen
@@ -162,8 +165,9 @@ class Dirty:
         if way is None or way.moves_seen != len(
             scheduler.moves
         ):  # the rows of views hang on their place
-            way = ways[key] = Way(self._spread(scheduler, plan, changed), len(scheduler.moves))
-        return way if way.rows else None
+            rows, read = self._spread(scheduler, plan, changed)
+            way = ways[key] = Way(rows, read, len(scheduler.moves))
+        return way if way.rows or way.read else None
 
     @staticmethod
     def _fits(scheduler: Scheduled, plan: Plan) -> bool:
@@ -209,10 +213,11 @@ class Dirty:
     @staticmethod
     def _spread(
         scheduler: Scheduled, plan: Plan, changed: Mapping[int, Rows | None]
-    ) -> dict[int, Rows]:
-        """Return the rows to compute of each node of a plan, without those computed as a whole."""
+    ) -> tuple[dict[int, Rows], dict[int, Rows]]:
+        """Return ``rows`` and ``read`` of a ``Way``."""
         parents, rows_of = scheduler.topology.parents, scheduler.host.rows_of
         found: dict[int, Rows] = {}
+        read: dict[int, Rows] = {}
         for slot in plan.slots:
             reached: list[Rows | None] = []
             for parent in parents[slot]:
@@ -224,7 +229,9 @@ class Dirty:
             rows = rows_of(slot, reached)
             if rows is not None:
                 found[slot] = rows
-        return found
+            elif len(reached) == 1 and reached[0] is not None:
+                read[slot] = reached[0]
+        return found, read
 
     def note_run(self, scheduler: Scheduled, way: Way) -> None:
         """Make records of a run that has ended as planned and is about to be journaled."""

@@ -114,16 +114,26 @@ class Host(Protocol):
         """
         ...
 
-    def overwrite_rows(self, slots: Collection[int], rows: Mapping[int, Rows]) -> None:
-        """Do what ``overwrite`` does, but let the nodes in ``rows`` keep all but these rows of their values."""
+    def overwrite_rows(
+        self, slots: Collection[int], rows: Mapping[int, Rows], read: Mapping[int, Rows]
+    ) -> None:
+        """Do what ``overwrite`` does for a run in part.
+
+        The nodes in ``rows`` keep all but these rows of their values; for ``read`` see ``calls_in_part``.
+        """
         ...
 
     def calls_in_part(
-        self, slots: Sequence[int], steps: Sequence[Step], rows: Mapping[int, Rows]
+        self,
+        slots: Sequence[int],
+        steps: Sequence[Step],
+        rows: Mapping[int, Rows],
+        read: Mapping[int, Rows],
     ) -> tuple[list[Step], list[int]]:
         """Return the calls to make in place of these steps, and the first slot that each of them computes.
 
-        Of the nodes in ``rows`` only these rows are computed. For the calls the same holds as in ``fuse``.
+        Of the nodes in ``rows`` only these rows are computed. Of those in ``read`` only these rows of the
+        operand have changed. For the calls the same holds as in ``fuse``.
         """
         ...
 

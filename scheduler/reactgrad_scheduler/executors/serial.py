@@ -210,7 +210,7 @@ def run_certain(scheduler: Reads, plan: Plan, way: Way | None = None) -> Run | N
     """
     frames, computing = scheduler.frames, scheduler.computing
     if way is not None:
-        scheduler.host.overwrite_rows(plan.members, way.rows)
+        scheduler.host.overwrite_rows(plan.members, way.rows, way.read)
     elif not frames or frames[-1].position is not None:  # else the outer plan has done this
         scheduler.host.overwrite(plan.members)
     bound, step_slots = plan.fused, plan.call_slots
@@ -322,7 +322,9 @@ def _bound_in_part(scheduler: Reads, plan: Plan, way: Way) -> tuple[list[Step] |
             steps = plan.steps
             if steps is None or plan.moves_seen != len(moves):
                 steps = bound_steps(scheduler, plan)
-            way.calls, way.slots = scheduler.host.calls_in_part(plan.step_slots, steps, way.rows)
+            way.calls, way.slots = scheduler.host.calls_in_part(
+                plan.step_slots, steps, way.rows, way.read
+            )
         except Exception as error:
             if is_interrupt(error):
                 raise
