@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from reactgrad.core._core import Core
 
 
+_FLOAT64 = np.dtype(np.float64)
+
+
 def write_rows(var: Handle, index: Any, values: Any) -> None:
     """Do what ``set_at`` does."""
     graph, slot = var._graph, var._slot
     with graph._lock:
         graph._scheduler.check_idle()
         found, buffer = _array_of(graph, var)
-        what = f"{var.label}.set_at({told(index):.40}, ...)"
-        part = _part(what, buffer, index)
-        new = _fitting(what, found, part, values)
+        part = _part(var, buffer, index)
+        new = _fitting(var, found, part, values)
         rows = rows_at(index, found.shape)
         if (
             rows is None
@@ -65,7 +67,7 @@ def mutate_rows(var: Handle, rows: Any) -> Iterator[Any]:
         owner = graph._lock.hold()
         try:
             _, buffer = _array_of(graph, var)
-            part = np.array(_part(f"{var.label}.mutate(rows={told(rows):.40})", buffer, rows))
+            part = np.array(_part(var, buffer, rows))
             yield part
             write_rows(var, rows, part)
         finally:
@@ -88,8 +90,11 @@ def _array_of(graph: Core, var: Handle) -> tuple[Spec, Any]:
     return found, buffer
 
 
-def _part(what: str, buffer: Any, index: Any) -> Any:
+def _part(var: Handle, buffer: Any, index: Any) -> Any:
     """Return the part of an array at an index: a view, or a copy."""
+    if type(index) is int and -len(buffer) <= index < len(buffer):
+        return buffer[index]
+    what = f"{var.label}, the part at {told(index):.40}"
     for one in index if type(index) is tuple else (index,):
         if isinstance(one, Handle):
             raise ImplicitValueError(
@@ -103,8 +108,14 @@ def _part(what: str, buffer: Any, index: Any) -> Any:
         ) from None
 
 
-def _fitting(what: str, found: Spec, part: Any, values: Any) -> Any:
+def _fitting(var: Handle, found: Spec, part: Any, values: Any) -> Any:
     """Return values that fit a part of a leaf, in the leaf's dtype."""
+    if type(values) is float:
+        if found.dtype is _FLOAT64:
+            return values
+    elif type(values) is np.ndarray and values.dtype is found.dtype and values.shape == part.shape:
+        return values
+    what = f"{var.label}.set_at(...)"
     if isinstance(values, Handle):
         raise ImplicitValueError(
             f"{what} was given a Var. Write {values.label}.value to copy its present value."
@@ -146,6 +157,9 @@ def rows_at(index: Any, shape: tuple[Any, ...]) -> Rows | None:
     (((99, 100),), ((4, 5), (6, 7)), ((3, 5), (7, 8)))
     """
     length = shape[0]
+    if type(index) is int:
+        at = index % length
+        return ((at, at + 1),) if length >= SHARE else None
     first = index
     if type(index) is tuple:
         if not index:

@@ -9,16 +9,20 @@ the same kernel, bound to these rows of its operands and of its result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from reactgrad.backend import Reduction
+from reactgrad.backend.machine._row_program import Part, RowProgram
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import SHARE, Rows, Step, count
 from reactgrad.values._row_rules import CUT, Rule, plain, reached, rows_of_view, rule_of
+
+# So many ranges are remembered of a step that is bound for each.
+MOST_PLACES = 1024
 
 
 def rows_of(store: Any, slot: int, changed: Sequence[Rows | None]) -> Rows | None:
@@ -78,8 +82,16 @@ def calls_in_part(
     steps: Sequence[Step],
     rows: Mapping[int, Rows],
     read: Mapping[int, Rows],
-) -> tuple[list[Step], list[int]]:
+    span: Rows,
+) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
     """Return the calls that compute only these rows of the nodes in ``rows``; see ``Host``."""
+    if (
+        span
+        and store.registers is not None
+        and _alike(store, rows, read)
+        and not store._any_lends(slots)
+    ):
+        return Moving(store, slots, steps, rows, read, span).result()
     calls: list[Step] = []
     first_slots: list[int] = []
     for slot, step in zip(slots, steps, strict=True):
@@ -93,7 +105,120 @@ def calls_in_part(
             new = [step]
         calls += new
         first_slots += [slot] * len(new)
-    return calls, first_slots
+    return calls, first_slots, None
+
+
+def _alike(store: Any, rows: Iterable[int], read: Iterable[int]) -> bool:
+    """Return whether all nodes, and all that read rows, have as many rows, so that any range reaches the same nodes.
+
+    A view that begins at another row of what it shows would not have the same rows.
+    """
+    parents = store.scheduler.topology.parents
+    specs = [store.specs[slot] for slot in rows]
+    specs += [store.specs[parents[slot][0]] for slot in read]
+    return len({one.shape[0] for one in specs}) == 1
+
+
+class Moving:
+    """Calls that compute a range of rows, and can be moved to another range of the same length.
+
+    Steps that the register machine can do become programs of it. All others are bound for each range, and kept.
+    """
+
+    def __init__(
+        self,
+        store: Any,
+        slots: Sequence[int],
+        steps: Sequence[Step],
+        rows: Mapping[int, Rows],
+        read: Mapping[int, Rows],
+        span: Rows,
+    ) -> None:
+        ((begin, end),) = span
+        self.calls: list[Step] = []
+        self.slots: list[int] = []
+        self._sliced: list[Sliced] = []
+        self._span = span
+        self._program = RowProgram()
+        pieces: list[tuple[int, int, int]] = []  # place among the calls, first and last word
+        for slot, step in zip(slots, steps, strict=True):
+            if slot in rows:
+                words = self._program.add(_first_rows(store, slot, end - begin))
+                call: Any = step
+                if words is None:
+                    call = Sliced(partial(_bind_rows, store, slot), end - begin)
+                    self._sliced.append(call)
+            elif type(step) is Reduction and slot in read:
+                words, call = None, partial(self._update, step)
+                store.reductions[slot] = step
+            else:
+                words, call = self._program.add(Part(step)), step
+            if words is not None and pieces and pieces[-1][0] == len(self.calls) - 1:
+                at, first, _ = pieces.pop()
+                pieces.append((at, first, words[1]))
+                continue
+            if words is not None:
+                pieces.append((len(self.calls), *words))
+            self.calls.append(call)
+            self.slots.append(slot)
+        self._program.finish()
+        for at, first, last in pieces:
+            self.calls[at] = self._program.call(store.registers.machine, first, last)
+        self.move(span)
+
+    def move(self, span: Rows) -> None:
+        """Let the calls compute this range."""
+        begin = span[0][0]
+        self._program.move(begin)
+        for one in self._sliced:
+            one.move(begin)
+        self._span = span
+
+    def _update(self, step: Any) -> None:
+        step.update(self._span)
+
+    def result(self) -> tuple[list[Step], list[int], Callable[[Rows], object]]:
+        """Return the calls, the first slot of each, and the function that moves them."""
+        return self.calls, self.slots, self.move
+
+
+class Sliced:
+    """A step that is bound for each range of rows."""
+
+    __slots__ = ("_bind", "_known", "_length", "_step")
+
+    def __init__(self, bind: Callable[[int, int], Step], length: int) -> None:
+        self._bind, self._length = bind, length
+        self._known: dict[int, Step] = {}
+        self._step: Step
+
+    def move(self, begin: int) -> None:
+        """Let it compute the rows from ``begin`` on."""
+        step = self._known.get(begin)
+        if step is None:
+            if len(self._known) >= MOST_PLACES:
+                self._known.clear()
+            step = self._known[begin] = self._bind(begin, begin + self._length)
+        self._step = step
+
+    def __call__(self) -> object:
+        return self._step()
+
+
+def _first_rows(store: Any, slot: int, length: int) -> Part:
+    """Return the step for the first rows of a node, with the arrays that it takes rows of."""
+    rule = _row_rule(store, slot)
+    assert rule is not None
+    parents = store.scheduler.topology.parents[slot]
+    cut = [store.data[parent] for parent, kind in zip(parents, rule) if kind is CUT]
+    rest = [store.data[parent] for parent, kind in zip(parents, rule) if kind is not CUT]
+    cut.append(store.data[slot])
+    step = _bind_rows(store, slot, 0, length)
+    if any(
+        np.may_share_memory(one, other) for one in rest for other in cut if type(one) is np.ndarray
+    ):
+        return Part(lambda: step())  # without instructions: an address would not tell what moves
+    return Part(step, cut)
 
 
 def _bind_rows(store: Any, slot: int, begin: int, end: int) -> Step:

@@ -86,11 +86,12 @@ class Steps(Store):
         steps: Sequence[Step],
         rows: Mapping[int, Rows],
         read: Mapping[int, Rows],
-    ) -> tuple[list[Step], list[int]]:
+        span: Rows,
+    ) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
         """Return the calls that compute only these rows of the nodes in ``rows``; see ``Host``."""
         from reactgrad.values._row_steps import calls_in_part
 
-        return calls_in_part(self, slots, steps, rows, read)
+        return calls_in_part(self, slots, steps, rows, read, span)
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
         """Exchange steps in a result of ``fuse``. Return whether that was possible; see ``Host``."""

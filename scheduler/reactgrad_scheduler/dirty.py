@@ -24,7 +24,7 @@ node lead from each version to the next one, without gaps, and never beyond its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -72,9 +72,12 @@ class Way:
         Of such other nodes: the rows of their only operand that have changed. A sum of all rows need not read more.
     calls, slots
         The calls that do it, and the slot that each computes; valid for storage at ``moves_seen``.
+    move
+        ``move(rows)`` makes these calls compute other rows, where all of ``rows`` and ``read`` are the same range
+        and would be the same for any other range of that length. Else ``None``.
     """
 
-    __slots__ = ("calls", "moves_seen", "read", "rows", "slots")
+    __slots__ = ("at", "calls", "key", "move", "moves_seen", "read", "rows", "slots")
 
     def __init__(self, rows: dict[int, Rows], read: dict[int, Rows], moves_seen: int) -> None:
         self.rows = rows
@@ -82,6 +85,21 @@ class Way:
         self.calls: list[Step] | None = None  # not bound yet
         self.slots: list[int] = []
         self.moves_seen = moves_seen
+        self.move: Callable[[Rows], object] | None = None
+        self.key: tuple[int, ...] = ()  # of all ranges of one length
+        both = {*rows.values(), *read.values()}
+        self.at: Rows = (
+            both.pop() if len(both) == 1 else ()
+        )  # the range of all of them, if it is one
+
+    def place(self, rows: Rows) -> None:
+        """Let the calls compute these rows from now on."""
+        if rows != self.at:
+            assert self.move is not None
+            self.at = ()  # after an interrupt it is not used again
+            self.move(rows)
+            self.rows = dict.fromkeys(self.rows, rows)
+            self.at = rows
 
 
 class Dirty:
@@ -160,13 +178,20 @@ class Dirty:
         ways = plan.ways
         if ways is None or len(ways) > MOST_WAYS:
             ways = plan.ways = {}
-        key = tuple(changed.items())
-        way = ways.get(key)
+        span, key = _span(changed)
+        way = ways.get(key) if span else None
+        if way is not None and way.moves_seen == len(scheduler.moves) and way.at:
+            way.place(span)
+            return way
+        exact = tuple(changed.items())
+        way = ways.get(exact)
         if way is None or way.moves_seen != len(
             scheduler.moves
         ):  # the rows of views hang on their place
             rows, read = self._spread(scheduler, plan, changed)
-            way = ways[key] = Way(rows, read, len(scheduler.moves))
+            way = ways[exact] = Way(rows, read, len(scheduler.moves))
+            if span and way.at == span:
+                way.key = key
         return way if way.rows or way.read else None
 
     @staticmethod
@@ -261,3 +286,19 @@ class Dirty:
             if change is not None and not (change[0] > 0 and well_formed(change[1])):
                 return f"slot {leaf} is pending with the rows {change!r}"
         return ""
+
+
+def _span(changed: Mapping[int, Rows | None]) -> tuple[Rows, tuple[int, ...]]:
+    """Return the one range in which all sources have changed that have not changed as a whole.
+
+    Besides, return the key of the same sources for any range of that length. Without such a range: ``(), ()``.
+    """
+    spans = {*changed.values()}
+    spans.discard(None)
+    if len(spans) != 1:
+        return (), ()
+    rows = spans.pop()
+    if rows is None or len(rows) != 1:
+        return (), ()
+    ((begin, end),) = rows
+    return rows, (end - begin, *[slot if one else ~slot for slot, one in changed.items()])

@@ -129,11 +129,13 @@ class Host(Protocol):
         steps: Sequence[Step],
         rows: Mapping[int, Rows],
         read: Mapping[int, Rows],
-    ) -> tuple[list[Step], list[int]]:
+        span: Rows,
+    ) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
         """Return the calls to make in place of these steps, and the first slot that each of them computes.
 
         Of the nodes in ``rows`` only these rows are computed. Of those in ``read`` only these rows of the
-        operand have changed. For the calls the same holds as in ``fuse``.
+        operand have changed. If `span` is not empty, all these rows are this range, and there may be a function that
+        makes the calls compute another range of the same length. For the calls the same holds as in ``fuse``.
         """
         ...
 

@@ -322,9 +322,11 @@ def _bound_in_part(scheduler: Reads, plan: Plan, way: Way) -> tuple[list[Step] |
             steps = plan.steps
             if steps is None or plan.moves_seen != len(moves):
                 steps = bound_steps(scheduler, plan)
-            way.calls, way.slots = scheduler.host.calls_in_part(
-                plan.step_slots, steps, way.rows, way.read
+            way.calls, way.slots, way.move = scheduler.host.calls_in_part(
+                plan.step_slots, steps, way.rows, way.read, way.at if way.key else ()
             )
+            if way.move is not None and plan.ways is not None:
+                plan.ways[way.key] = way
         except Exception as error:
             if is_interrupt(error):
                 raise
