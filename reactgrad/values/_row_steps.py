@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,8 @@ class Moving:
 
     def result(self) -> tuple[list[Step], list[int], Callable[[Rows], object]]:
         """Return the calls, the first slot of each, and the function that moves them."""
-        return self.calls, self.slots, self.move
+        calls, self.calls = self.calls, []  # else there would be a cycle of references
+        return calls, self.slots, self.move
 
 
 class Sliced:
@@ -214,8 +216,10 @@ def _first_rows(store: Any, slot: int, length: int) -> Part:
     rest = [store.data[parent] for parent, kind in zip(parents, rule) if kind is not CUT]
     cut.append(store.data[slot])
     step = _bind_rows(store, slot, 0, length)
-    if any(
-        np.may_share_memory(one, other) for one in rest for other in cut if type(one) is np.ndarray
+    apart = [one for one in rest if type(one) is np.ndarray]
+    if any(np.may_share_memory(one, other) for one in apart for other in cut) or any(
+        one.strides[0] != other.strides[0] and np.may_share_memory(one, other)
+        for one, other in combinations(cut, 2)
     ):
         return Part(lambda: step())  # without instructions: an address would not tell what moves
     return Part(step, cut)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from reactgrad.backend.machine._code import HEAD, rows
 from reactgrad.backend.machine._find import Machine
@@ -29,7 +30,8 @@ class Part(NamedTuple):
     step
         The step, bound to the first rows of ``cut``.
     cut
-        The arrays of which it takes rows, as a whole; none for a step that takes no rows.
+        The arrays of which it takes rows, as a whole; none for a step that takes no rows. Where two of them share
+        memory, their rows are equally far apart; no other operand shares memory with them.
     """
 
     step: Step
@@ -58,14 +60,14 @@ class RowProgram:
         if code is None:
             return None
         begin = len(self._base)
-        spans = [(address_of(one), one.nbytes, one.strides[0]) for one in part.cut]
+        spans = [(*byte_bounds(one), one.strides[0]) for one in part.cut]
         for row in rows(np.frombuffer(code, np.int64).tolist()):
             count = row[0]
             moves = [0] * len(row)
             for i in range(HEAD, HEAD + count):
                 # Scratch and operands that are no arrays of rows stay where they are.
-                for address, size, step in spans:
-                    if address <= row[i] < address + size:
+                for first, last, step in spans:
+                    if first <= row[i] < last:
                         moves[i] = step
                         break
             self._base += row

@@ -216,8 +216,6 @@ def run_certain(scheduler: Reads, plan: Plan, way: Way | None = None) -> Run | N
     bound, step_slots = plan.fused, plan.call_slots
     if way is not None:
         bound, step_slots = _bound_in_part(scheduler, plan, way)
-        if bound is None:
-            return run_openly(scheduler, plan)
     elif (
         bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None
     ):
@@ -314,23 +312,21 @@ def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[
     return bound, plan.step_slots
 
 
-def _bound_in_part(scheduler: Reads, plan: Plan, way: Way) -> tuple[list[Step] | None, list[int]]:
-    """Do what ``_bound_calls`` does, for nodes that are computed in part."""
+def _bound_in_part(scheduler: Reads, plan: Plan, way: Way) -> tuple[list[Step], list[int]]:
+    """Do what ``_bound_calls`` does, for nodes that are computed in part.
+
+    All of them were bound before, so an error here is none of a node's: it ends the run.
+    """
     moves = scheduler.moves
     if way.calls is None or way.moves_seen != len(moves):
-        try:
-            steps = plan.steps
-            if steps is None or plan.moves_seen != len(moves):
-                steps = bound_steps(scheduler, plan)
-            way.calls, way.slots, way.move = scheduler.host.calls_in_part(
-                plan.step_slots, steps, way.rows, way.read, way.at if way.key else ()
-            )
-            if way.move is not None and plan.ways is not None:
-                plan.ways[way.key] = way
-        except Exception as error:
-            if is_interrupt(error):
-                raise
-            return None, []
+        steps = plan.steps
+        if steps is None or plan.moves_seen != len(moves):
+            steps = bound_steps(scheduler, plan)
+        way.calls, way.slots, way.move = scheduler.host.calls_in_part(
+            plan.step_slots, steps, way.rows, way.read, way.at if way.key else ()
+        )
+        if way.move is not None and plan.ways is not None:
+            plan.ways[way.key] = way
         way.moves_seen = len(moves)
     return way.calls, way.slots
 
