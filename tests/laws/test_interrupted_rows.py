@@ -92,6 +92,7 @@ def test_an_error_at_each_line(held: bool, row: int) -> None:
     strike_all(held, row, 1)
 
 
+@pytest.mark.trusting
 def test_a_kernel_that_raises_leaves_no_rows_behind() -> None:
     """A function in the plan raises once: what finished is kept, the rest is computed as a whole."""
     g = rg.Graph()
