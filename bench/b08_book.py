@@ -27,8 +27,8 @@ MOVES = 3
 class Terms:
     """The options of a book, and the market that it starts from; a row an underlying."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.underlyings = setting.size(500, 6)
+    def __init__(self, setting: Setting, underlyings: int = 500) -> None:
+        self.underlyings = setting.size(underlyings, 6 if underlyings == 500 else 40)
         self.each = 20
         if setting.permuted:
             self.underlyings, self.each = self.underlyings * 20 // 21, 21

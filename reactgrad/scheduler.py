@@ -4,7 +4,9 @@ from reactgrad_scheduler import CLEAN as CLEAN
 from reactgrad_scheduler import FAILED as FAILED
 from reactgrad_scheduler import FLEETING as FLEETING
 from reactgrad_scheduler import MAYBE as MAYBE
+from reactgrad_scheduler import MOST_RANGES as MOST_RANGES
 from reactgrad_scheduler import RANK_GAP as RANK_GAP
+from reactgrad_scheduler import SHARE as SHARE
 from reactgrad_scheduler import STALE as STALE
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
 from reactgrad_scheduler import UNKNOWN as UNKNOWN
@@ -30,6 +32,7 @@ from reactgrad_scheduler import Overlay as Overlay
 from reactgrad_scheduler import Owner as Owner
 from reactgrad_scheduler import ReactgradError as ReactgradError
 from reactgrad_scheduler import Row as Row
+from reactgrad_scheduler import Rows as Rows
 from reactgrad_scheduler import Run as Run
 from reactgrad_scheduler import Scheduler as Scheduler
 from reactgrad_scheduler import Script as Script
@@ -42,9 +45,11 @@ from reactgrad_scheduler import add_note as add_note
 from reactgrad_scheduler import at_work as at_work
 from reactgrad_scheduler import block as block
 from reactgrad_scheduler import check_invariants as check_invariants
+from reactgrad_scheduler import count as count
 from reactgrad_scheduler import give_up as give_up
 from reactgrad_scheduler import is_interrupt as is_interrupt
 from reactgrad_scheduler import is_stray as is_stray
+from reactgrad_scheduler import joined as joined
 from reactgrad_scheduler import listed as listed
 from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import park as park

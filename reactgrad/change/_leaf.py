@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,11 +62,57 @@ def touch(var: Any, /) -> None:
             announce(graph)
 
 
-@block
-def mutate(var: Any, /) -> Iterator[Any]:
+def set_at(var: Any, /, index: Any, values: Any) -> None:
+    """Replace a part of the value of an input or param: ``x.set_at(3, row)``, ``x.set_at((rows, 2), column)``.
+
+    What depends on the leaf is stale afterwards, as after ``set``. But a read computes only the *rows* (along the
+    first axis) that the change reaches, as far as each op computes row by row: elementwise ops, sums over the
+    last axes, softmax and others, and the same in gradients. All other nodes are computed as a whole, and so is
+    everything where more than a tenth of the rows has changed. The results have the same bits either way.
+
+    Parameters
+    ----------
+    index : int, slice, array_like, or a tuple of them
+        What NumPy takes between brackets. Rows of zero length change nothing, but count as a change.
+    values : array_like
+        Broadcast to the part at the index, and cast as ``set`` does.
+
+    Raises
+    ------
+    SetError
+        If this is no input or param that holds an array with an axis.
+    IndexError
+        If the index does not fit.
+    ShapeError, DTypeError
+        If the values do not fit the part; nothing has changed then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(np.zeros((1000, 2)), name="x")
+    >>> y = rg.exp(x)
+    >>> first = y.value
+    >>> x.set_at(7, 1.0)
+    >>> y.value[7].round(3).tolist(), g.last_run.rows[y]
+    ([2.718, 2.718], ((7, 8),))
+    """
+    from reactgrad.change._set_rows import write_rows  # imported late: few programs use it
+
+    write_rows(var, index, values)
+
+
+def mutate(var: Any, /, rows: Any = None) -> AbstractContextManager[Any]:
     """Edit a copy of the array of a leaf, which becomes its value when the block ends.
 
     An exception inside leaves the value as it was.
+
+    Parameters
+    ----------
+    rows : int, slice or array_like, optional
+        Edit a copy of ``x.value[rows]`` only, which becomes that part of the value, as with ``set_at``: a read then
+        computes only what these rows reach.
 
     Raises
     ------
@@ -81,7 +128,20 @@ def mutate(var: Any, /) -> Iterator[Any]:
     ...     a[0] = 5.0
     >>> x.value
     array([5., 2.])
+    >>> with x.mutate(rows=slice(1, 2)) as part:
+    ...     part[:] = 7.0
+    >>> x.value
+    array([5., 7.])
     """
+    if rows is not None:
+        from reactgrad.change._set_rows import mutate_rows
+
+        return mutate_rows(var, rows)
+    return _mutate(var)
+
+
+@block
+def _mutate(var: Any) -> Iterator[Any]:
     graph = var._graph
     op = graph._host.ops[var._slot]
     if op is CONST or not isinstance(op, Leaf):

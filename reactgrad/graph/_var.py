@@ -15,7 +15,7 @@ from reactgrad.autodiff._edges import wanted_leaves
 from reactgrad.autodiff._grad import backward
 from reactgrad.autodiff._hooks import register_after_grad, register_hook
 from reactgrad.change._edit import replace_parent, rewire
-from reactgrad.change._leaf import freeze, mutate, touch, unfreeze
+from reactgrad.change._leaf import freeze, mutate, set_at, touch, unfreeze
 from reactgrad.change._pin import pin, unpin
 from reactgrad.change._remove import Grave
 from reactgrad.change._set import set_cutoff, set_value
@@ -63,6 +63,7 @@ class Var(Value["Var"]):
 
     # setting
     set = set_value
+    set_at = set_at
     touch = touch
     mutate = mutate
     pin = pin

@@ -11,6 +11,7 @@ from reactgrad.core._display import display
 from reactgrad.core._handles import living
 from reactgrad.core._var_list import VarList
 from reactgrad.nodes._handle import Handle
+from reactgrad.scheduler import Rows
 
 
 class Run:
@@ -33,6 +34,8 @@ class Run:
         Nodes that raised, now or before with the same parents.
     errors : tuple of Exception
         What ``failed`` raised, position by position.
+    rows : dict
+        Of nodes that were computed in part: the ranges of their rows that were computed.
     seconds : float
         Duration of the run.
 
@@ -47,12 +50,13 @@ class Run:
     [y]
     """
 
-    __slots__ = ("_graph", "_next", "_run", "_seconds")
+    __slots__ = ("_graph", "_next", "_rows", "_run", "_seconds")
 
     def __init__(self, graph: Core, run: scheduler.Run) -> None:
         self._graph = graph
         self._run = run
         self._next = graph._scheduler.topology.next_serial
+        self._rows = run.rows
         self._seconds = run.seconds
 
     def _vars(self, slots: Iterable[int]) -> VarList[Any]:
@@ -65,6 +69,18 @@ class Run:
     def ran(self) -> VarList[Any]:
         """Nodes that were computed, in order."""
         return self._vars(self._run.ran)
+
+    @property
+    def rows(self) -> dict[Any, Rows]:
+        """By node: the ranges of rows that were computed, for nodes that were not computed as a whole.
+
+        See ``Var.set_at``.
+        """
+        slots = [*self._rows]
+        nodes = living(self._graph, slots, self._run.serials)
+        if len(nodes) == len(slots):
+            return dict(zip(nodes, self._rows.values()))
+        return {node: self._rows[node._slot] for node in nodes}
 
     @property
     def cut_off(self) -> VarList[Any]:

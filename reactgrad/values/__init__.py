@@ -8,7 +8,8 @@ in storeys, one a file: ``Columns`` < ``Lending`` < ``LeafWrites`` < ``Store`` <
 - ``_leaf_writes``: new values of leaves, by copy or by adopting an array.
 - ``_store``: sharing with forks, release, transient values.
 - ``_steps``: the bound calls that compute values. ``_function_steps``: those of Python functions.
-  ``_fused_steps``: steps on large arrays that are computed together.
+  ``_fused_steps``: steps on large arrays that are computed together. ``_row_steps``: steps for some rows of a
+  value; ``_row_rules``: which rows follow from which.
 - ``_policy``: the questions that storage asks a memory policy, such as a budget.
 - ``_transient``: the interface to values that are dropped and come back.
 - ``_spare_arrays``: memory of dropped large arrays, kept for the next ones; scratch.

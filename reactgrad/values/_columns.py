@@ -92,6 +92,8 @@ class Columns(Facts):
         # Leaves that were being written when an error came, and their new values; see `finish_writes`.
         self.cut_slots: Collection[int] = ()
         self.cut_values: Collection[Any] = ()
+        # Steps of large reductions that keep what they found in blocks, by slot; see `overwrite`.
+        self.reductions: dict[int, Any] = {}
         # Groups of leaves that were set together, by the id of the first handle.
         self.together: dict[int, Together] = {}
 

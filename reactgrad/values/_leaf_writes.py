@@ -130,6 +130,23 @@ class LeafWrites(Lending):
             if slot in self._literals:
                 self._renumber(slot, buffer, value)
 
+    def write_part(self, slot: int, index: Any, values: Any) -> None:
+        """Replace a part of the array of a leaf by values of its dtype that broadcast to that part."""
+        former = self.data[slot]
+        self.overwrite((slot,))
+        buffer = self.data[slot]
+        if buffer is MISSING:  # left to a caller or a fork
+            found = self.specs[slot]
+            assert found is not None
+            buffer = own_copy(found, former)
+            buffer[index] = values
+            self.data[slot] = buffer
+            self.footprint.add(buffer)
+            if self.policy is not None:
+                self.policy.given(slot)
+        else:
+            buffer[index] = values
+
     def finish_writes(self) -> None:
         """Write again the values that were being written when an error came: all of them, not some."""
         if self.cut_slots:

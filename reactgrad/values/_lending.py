@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from reactgrad.backend import (
     device_of,
     own_copy,
 )
 from reactgrad.nodes._op import Op
+from reactgrad.scheduler import Rows
 from reactgrad.values._columns import MISSING, Columns, shaped
 
 
@@ -128,14 +131,21 @@ class Lending(Columns):
             self.handed[slot] = value
         return value
 
-    def overwrite(self, slots: Collection[int]) -> None:
+    def overwrite(self, slots: Collection[int], read: Collection[int] = ()) -> None:
         """Prepare for new values of these nodes: leave buffers to callers and forks that see them.
 
         Parameters
         ----------
         slots
             A set, or a single slot in a tuple.
+        read
+            Nodes of which ``reductions`` stay.
         """
+        if self.reductions:
+            for slot in _common(slots, self.reductions):
+                if slot not in read:
+                    self.reductions[slot].forget()
+                    del self.reductions[slot]
         # Walk the smaller of the two: a plan may have many nodes, of which callers saw few.
         handed = self.handed
         if handed:
@@ -163,6 +173,23 @@ class Lending(Columns):
                 if any(lease() is not None for lease in leases[slot]):
                     self._leave((slot,))  # a caller still holds a view of this memory
                 del leases[slot]
+
+    def overwrite_rows(
+        self, slots: Collection[int], rows: Mapping[int, Rows], read: Mapping[int, Rows]
+    ) -> None:
+        """Prepare for new rows of these nodes, and for new values of all others; see ``Host``."""
+        data, view_of = self.data, self._view_of
+        former: list[tuple[int, Any]] = []
+        if self.lent_out(slots):
+            former = [(slot, data[slot]) for slot in rows if slot not in view_of]
+        self.overwrite(slots, read)
+        for slot, values in former:
+            if data[slot] is MISSING:  # left to a caller or a fork
+                found = self.specs[slot]
+                assert found is not None
+                buffer = self._new_memory(found)
+                np.copyto(buffer, values)
+                data[slot] = buffer
 
     def _leave(self, slots: Sequence[int]) -> None:
         """Leave the buffers of these nodes to callers or forks, so that no step writes them again.

@@ -23,7 +23,7 @@ from reactgrad.backend import (
 )
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.nodes._op import CONST, Attrs, Leaf, Op, Output
-from reactgrad.scheduler import UNCHANGED, Step, told
+from reactgrad.scheduler import UNCHANGED, Rows, Step, told
 from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
@@ -73,6 +73,25 @@ class Steps(Store):
         if self.registers is not None:
             return self.registers.fused(slots, steps)
         return (steps, slots) if self._any_lends(slots) else unrolled(slots, steps)
+
+    def rows_of(self, slot: int, changed: Sequence[Rows | None]) -> Rows | None:
+        """Return the rows of a node that these rows of its operands reach; see ``Host``."""
+        from reactgrad.values._row_steps import rows_of
+
+        return rows_of(self, slot, changed)
+
+    def calls_in_part(
+        self,
+        slots: Sequence[int],
+        steps: Sequence[Step],
+        rows: Mapping[int, Rows],
+        read: Mapping[int, Rows],
+        span: Rows,
+    ) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
+        """Return the calls that compute only these rows of the nodes in ``rows``; see ``Host``."""
+        from reactgrad.values._row_steps import calls_in_part
+
+        return calls_in_part(self, slots, steps, rows, read, span)
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
         """Exchange steps in a result of ``fuse``. Return whether that was possible; see ``Host``."""

@@ -9,6 +9,7 @@ Map, from the bottom up:
 - ``overlay``       columns of tables that forks share
 - ``topology``      nodes and edges in flat tables; ``hubs``: nodes with many consumers
 - ``order``         topological ranks under edits; cycles
+- ``ranges``        ranges of rows
 - ``run``           the record of one read
 - ``plan``          plans of bound steps; ``hot``: plans that run often; ``latest``, ``plan_cache``: how plans
                     are found again
@@ -16,6 +17,7 @@ Map, from the bottom up:
 - ``staleness``     marks: nodes that a change may have made stale
 - ``failure``       errors of nodes, stored without frames
 - ``host``          the interface of the owner of the values
+- ``dirty``         rows of values that have changed, so that only these are computed again
 - ``mending``       repairs after errors that come at any line
 - ``gates``         ways in for threads that a function waits for
 - ``lock``          one thread at a time, and the threads that it waits for
@@ -78,6 +80,11 @@ from reactgrad_scheduler.parking import take as take
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
 from reactgrad_scheduler.plan import Script as Script
 from reactgrad_scheduler.plan import Step as Step
+from reactgrad_scheduler.ranges import MOST_RANGES as MOST_RANGES
+from reactgrad_scheduler.ranges import SHARE as SHARE
+from reactgrad_scheduler.ranges import Rows as Rows
+from reactgrad_scheduler.ranges import count as count
+from reactgrad_scheduler.ranges import joined as joined
 from reactgrad_scheduler.reads_inside import note_read as note_read
 from reactgrad_scheduler.run import Run as Run
 from reactgrad_scheduler.scheduler import Scheduler as Scheduler

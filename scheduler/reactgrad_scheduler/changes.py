@@ -10,6 +10,7 @@ from reactgrad_scheduler.block import block
 from reactgrad_scheduler.edit import Former, Link, Noted
 from reactgrad_scheduler.errors import CycleError
 from reactgrad_scheduler.failure import FLEETING, StoredError
+from reactgrad_scheduler.ranges import Rows, joined
 from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE, UNSETTLED
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves
@@ -28,6 +29,18 @@ class Changes(Reads):
             self._valued(leaf)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
+
+    def changed_in(self, leaf: int, rows: Rows) -> None:
+        """Note that these rows of the value of this leaf were replaced; it has a value."""
+        pending = self.staleness.pending
+        before = pending.get(leaf, (0, ()))
+        self.changed(leaf)  # as a whole: also after an interrupt between these lines
+        if self.dirty is None:
+            from reactgrad_scheduler.dirty import Dirty  # imported late: few programs set rows
+
+            self.dirty = Dirty()
+        if before is not None and (both := joined(before[1], rows)) is not None:
+            pending[leaf] = before[0] + 1, both
 
     def changed_together(self, leaves: tuple[int, ...]) -> None:
         """Note that the values of these leaves were replaced."""

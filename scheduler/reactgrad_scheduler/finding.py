@@ -61,7 +61,7 @@ class Finding(Runs):
             # Nodes that read others are slow to plan: their plan is stored at once.
             recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
             staleness.trace = {} if recorded else None
-        reached = staleness.flush()
+        reached = self._flush()
         # Of a group that was clean, only nodes that the change has reached need a walk.
         found = self.plans.of_group(were_clean, reached) if were_clean else targets
         known = self._known_plan(key[2], targets, found) if key is not None else None
@@ -78,7 +78,7 @@ class Finding(Runs):
         with self.host.around(slots, targets) if self.crew is None else nullcontext() as course:
             shared = course is None and executor is not None and executor.pays(self, slots)
             # A single node of which no plan is wanted or possible runs sooner without one.
-            alone = len(slots) == 1 and group is None and known is None
+            alone = len(slots) == 1 and group is None and known is None and self.dirty is None
             alone = alone and (staleness.trace is None or self._reads_anew(slots[0]))
             if known is not None and not surely and course is None and not shared:
                 assert key is not None

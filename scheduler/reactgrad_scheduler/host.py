@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from reactgrad_scheduler.plan import Script, Step
+from reactgrad_scheduler.ranges import Rows
 from reactgrad_scheduler.run import Run
 
 # Judges a finished run that the host has observed: returns a script that repeats it, or ``None``.
@@ -104,6 +105,38 @@ class Host(Protocol):
 
     def overwrite(self, slots: Collection[int]) -> None:
         """Prepare for new values of these nodes: move or copy values that others still see."""
+        ...
+
+    def rows_of(self, slot: int, changed: Sequence[Rows | None]) -> Rows | None:
+        """Return the rows of a node's value that these rows of its parents reach.
+
+        ``None``, for a parent or for the node: all of it.
+        """
+        ...
+
+    def overwrite_rows(
+        self, slots: Collection[int], rows: Mapping[int, Rows], read: Mapping[int, Rows]
+    ) -> None:
+        """Do what ``overwrite`` does for a run in part.
+
+        The nodes in ``rows`` keep all but these rows of their values; for ``read`` see ``calls_in_part``.
+        """
+        ...
+
+    def calls_in_part(
+        self,
+        slots: Sequence[int],
+        steps: Sequence[Step],
+        rows: Mapping[int, Rows],
+        read: Mapping[int, Rows],
+        span: Rows,
+    ) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
+        """Return the calls to make in place of these steps, and the first slot that each of them computes.
+
+        Of the nodes in ``rows`` only these rows are computed. Of those in ``read`` only these rows of the
+        operand have changed. If `span` is not empty, all these rows are this range, and there may be a function that
+        makes the calls compute another range of the same length. For the calls the same holds as in ``fuse``.
+        """
         ...
 
     def release(self, slots: Sequence[int]) -> None:

@@ -129,5 +129,8 @@ def check_invariants(scheduler: Scheduler) -> None:
         (state ^ staleness.salt) == staleness.state,
         "the state of the marks is not that of the marks",
     )
+    if scheduler.dirty is not None:
+        wrong = scheduler.dirty.check(scheduler, live)
+        require(not wrong, wrong)
     for slot in scheduler.errors:
         require(staleness.mark[slot] != CLEAN, f"failed node {name(slot)!r} is unmarked")

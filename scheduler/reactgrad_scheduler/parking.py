@@ -40,6 +40,9 @@ def park(
     for slot in computed:
         version[slot] = 0
         record[slot] = None
+    if tables.dirty is not None:
+        for slot in computed:
+            tables.dirty.records.pop(slot, None)
     parked = topology.parked
     for slot in (*computed, *given):
         parked[slot], serial[slot] = serial[slot], 0

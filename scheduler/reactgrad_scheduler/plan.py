@@ -113,6 +113,7 @@ class Plan:
         "steps",
         "tasks",
         "turns",
+        "ways",
     )
 
     def __init__(
@@ -150,6 +151,7 @@ class Plan:
         self.tasks: Any = None  # its parts, for several threads
         self.shared: bool | None = None  # whether several threads run it; None: not decided yet
         self.promised = 0.0  # if it takes no more seconds than this, that is not decided anew
+        self.ways: dict[Any, Any] | None = None  # to run it in part, see ``dirty``
         self.moves_seen = 0  # the length of the log of moved storage that the steps follow
         # The record of a run of all its nodes.
         self.finished = Run() if finished is None else finished
@@ -163,7 +165,7 @@ class Plan:
 
     def retire(self) -> None:
         """Drop all that only a run needs; the journal may keep the plan itself for long."""
-        self.steps = self.fused = self.rows = self.tasks = None
+        self.steps = self.fused = self.rows = self.tasks = self.ways = None
         self.cool()
         self.step_slots = []
         self.places = self.expected = self._sources = None
@@ -194,7 +196,7 @@ class Plan:
 
     def unbind(self) -> None:
         """Drop the bound steps."""
-        self.steps = self.fused = self.rows = None
+        self.steps = self.fused = self.rows = self.ways = None
         self.cool()
         for reading in self.readings.values():
             for pull in reading.pulls:

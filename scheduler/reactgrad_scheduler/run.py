@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 
 from reactgrad_scheduler.overlay import Column
+from reactgrad_scheduler.ranges import Rows
 
 
 class Sealed:
@@ -28,6 +29,9 @@ class Sealed:
 
 _NOTHING = Sealed((), ())
 
+# The rows of a run that has computed all nodes as a whole.
+NO_ROWS: dict[int, Rows] = {}
+
 
 class Run:
     """The record of one read, as slots in the order in which things happened.
@@ -36,7 +40,8 @@ class Run:
     had their released values computed again, at unchanged versions. ``failed`` has the errors of nodes,
     kept without frames; the nodes raised them now, or before with the same parents. ``raised`` has
     errors as they were raised, by number, until they are passed on; inside of a node, until it has
-    ended. ``sealed`` tells the nodes of all these slots from later ones in the same slots.
+    ended. ``rows`` has the rows of nodes that were computed in part (see ``dirty``). ``sealed`` tells
+    the nodes of all these slots from later ones in the same slots.
     """
 
     __slots__ = (
@@ -46,6 +51,7 @@ class Run:
         "ran",
         "rebuilt",
         "retry",
+        "rows",
         "sealed",
         "seconds",
         "skipped",
@@ -63,6 +69,7 @@ class Run:
         self.rebuilt: list[int] = []
         self.failed: dict[int, Exception] = {}
         self.raised: dict[int, Exception] = {}
+        self.rows = NO_ROWS
         self.sealed = _NOTHING
         self.seconds = 0.0
         self.retry = False  # True if nodes that had raised were to run again

@@ -8,7 +8,7 @@ from typing import Any
 from reactgrad_scheduler import executors
 from reactgrad_scheduler.changes import Changes
 from reactgrad_scheduler.plan import Group, Script, Transition
-from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.run import NO_ROWS, Run
 from reactgrad_scheduler.staleness import UNSETTLED
 from reactgrad_scheduler.versions import JOURNAL_LIMIT
 
@@ -34,8 +34,14 @@ class Runs(Changes):
 
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
+        way, by_marks = None, False
+        if self.dirty is not None and plan.certain:
+            by_marks = bool(self.staleness.pending) and not transition.marks
+            way = self.dirty.way(self, plan, by_marks)
         try:
-            if self.executor is not None and self.executor.shares(self, plan):
+            if way is not None:
+                run = executors.serial.run_certain(self, plan, way)
+            elif self.executor is not None and self.executor.shares(self, plan):
                 run = self.executor.replay(self, plan)
             elif plan.certain:
                 run = executors.serial.run_certain(self, plan)
@@ -55,6 +61,10 @@ class Runs(Changes):
         if run is None:  # it ended as planned
             run = plan.finished
             journal = self.versions.journal
+            if self.dirty is not None:
+                run.rows = NO_ROWS if way is None else way.rows
+                if way is not None and not by_marks:
+                    self.dirty.note_run(self, way)  # before the journal has it
             journal.append(plan)
             if len(journal) > JOURNAL_LIMIT:
                 self.versions.settle()
@@ -67,6 +77,7 @@ class Runs(Changes):
                 if not plan.script.ended():
                     plan.steps = None
             return run
+        self.erase_rows()
         self._settle(targets, run)
         self._count(run)
         return run

@@ -173,6 +173,7 @@ class Scheduler(ReadsInside):
     def _clear_away(self, gates: int) -> None:
         """Reset the state of computing, wherever an interrupt has stopped a run."""
         self.lock.abandon(gates)
+        self.erase_rows()
         self.reader = None
         self.broken.clear()
         self.frames.clear()

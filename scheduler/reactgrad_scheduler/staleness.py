@@ -28,6 +28,7 @@ from random import Random
 
 from reactgrad_scheduler.hubs import MANY, Hubs
 from reactgrad_scheduler.overlay import Column, share
+from reactgrad_scheduler.ranges import Change
 from reactgrad_scheduler.topology import Consumers, Topology
 
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
@@ -65,8 +66,10 @@ class Staleness:
         self.mark: Column[int] = bytearray()
         self.cutoffs: set[int] = set()  # slots whose node has a cutoff
         self.dropped: set[int] = set()  # slots whose value was released
-        self.pending: dict[int, None] = {}  # changed leaves, in order of their first change
-        self.flushed: dict[int, None] = {}  # leaves that were pending since the last run began
+        # Changed leaves, in order of their first change; `None`: as a whole, or else in which rows.
+        self.pending: dict[int, Change | None] = {}
+        # Leaves that were pending since the last run began.
+        self.flushed: dict[int, object] = {}
         self.state = 0
         self.salt = 0  # the part of the state that does not come from marks
         # If traced: the marks before their first change. A node that was dropped has an entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactgrad_scheduler.block import block
 from reactgrad_scheduler.edit import Edited, Notes
@@ -22,6 +22,9 @@ from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
 from reactgrad_scheduler.texts import listed
 from reactgrad_scheduler.topology import FEW, RANK_GAP, Topology
 from reactgrad_scheduler.versions import Versions
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.dirty import Dirty
 
 # Added to the state while the host works differently from what marks show; see ``Tables.apart``.
 _APART = Random(0xA9A27).getrandbits(110)
@@ -100,6 +103,8 @@ class Tables:
         # ``executors.Stopwatch`` of the run under way, if there are listeners.
         self.stopwatch: Any = None
         self.distrust = False
+        # Records of rows that have changed; `None` before the first set of rows.
+        self.dirty: Dirty | None = None
         # ``Threads`` for reads outside of nodes; ``None``: nodes run one after the other.
         self.executor: Any = None
         # The threads of the run under way, if there are several: ``executors.crew.Crew``.
@@ -189,6 +194,8 @@ class Tables:
             self.leaf[slot] = self._journaled[slot] = 0
             self.forget_failure(slot)
             self.dynamic.pop(slot, None)
+            if self.dirty is not None:
+                self.dirty.records.pop(slot, None)
             if self.seconds:
                 self.seconds.pop(slot, None)
             self.host.released(slot)
@@ -309,7 +316,18 @@ class Tables:
         if self.versions.journal:
             self.versions.settle()
         if self.staleness.pending:
-            self.staleness.flush()
+            self._flush()
+
+    def _flush(self) -> list[int]:
+        """Turn the pending changes into marks, and their rows into records."""
+        if self.dirty is not None:
+            self.dirty.note_pending(self)
+        return self.staleness.flush()
+
+    def erase_rows(self) -> None:
+        """Forget which rows have changed: what depends on them is computed as a whole."""
+        if self.dirty is not None:
+            self.dirty.erase(self)
 
     def _admit(self, target: int | None, level: int, certain: int) -> bool:
         """Return whether a thread may come in to read ``target`` for the node at ``level``.
@@ -341,6 +359,7 @@ class Tables:
         """Erase all marks and plans; versions alone then decide what runs (rule E16)."""
         self.attend()
         self.erasures += 1
+        self.erase_rows()
         self.plans.clear()
         leaf = self.leaf
         self.staleness.doubt_all(slot for slot in self.topology.slots() if not leaf[slot])

@@ -182,6 +182,7 @@ class Reduction(Blockwise):
         "_parts_shape",
         "_side_by_side",
         "_ufunc",
+        "_whole",
     )
 
     def __init__(
@@ -203,7 +204,8 @@ class Reduction(Blockwise):
         self._inside = tuple([axis for axis in axes if axis >= self._cut])
         self._across = tuple([axis for axis in axes if axis <= self._cut])
         self._axes = tuple([axis - self._cut + 2 for axis in self._inside])  # in ``_rows``
-        self._parts: Any = None  # the results of the blocks, while a run is under way
+        self._parts: Any = None  # the results of the blocks
+        self._whole = False  # True if these are the results for the present elements of the operand
         self._parts_shape = [1 if i in self._inside else n for i, n in enumerate(shape)]
         if self._cut in self._inside:
             self._parts_shape[self._cut] = -(-shape[self._cut] // self._each)
@@ -224,6 +226,7 @@ class Reduction(Blockwise):
 
     def begin(self) -> None:
         """Prepare the array into which the blocks are reduced."""
+        self._whole = False
         if not self._inside:
             self._parts = self.arrays[0]
         elif not self._across:
@@ -244,9 +247,31 @@ class Reduction(Blockwise):
         """Join the results of the blocks, in their order."""
         if self._across or not self._inside:
             self._join(self._parts, self._across, self._kept)
-        self._parts = None
         if self._last is not None:
             self._last()
+        self._whole = True
+
+    def forget(self) -> None:
+        """Note that the operand has other elements now: the next call reduces all blocks."""
+        self._whole = False
+
+    def update(self, rows: Sequence[tuple[int, int]]) -> None:
+        """Reduce the blocks that these rows of the operand belong to, and join the results of all blocks.
+
+        The other blocks are as the last call found them.
+        """
+        if not (self._whole and self._cut == 0 and self._inside[:1] == (0,)):
+            self()
+            return
+        self._whole = False
+        x, parts, each = self.arrays[0], self._parts, self._each
+        numbers = {n for begin, end in rows for n in range(begin // each, -(-end // each))}
+        for n in sorted(numbers):
+            self._join(x[n * each : (n + 1) * each], self._inside, parts[n : n + 1])
+        self._join(parts, self._across, self._kept)
+        if self._last is not None:
+            self._last()
+        self._whole = True
 
     def _rows(self, threads: int) -> list[tuple[Any, Any]]:
         """Return pairs of an operand part and its target, each with two more axes of blocks.

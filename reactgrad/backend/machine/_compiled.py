@@ -14,7 +14,7 @@ import numpy as np
 from reactgrad.backend._registry import find_binder, register_binder
 from reactgrad.backend.blocks._strips import Elementwise, is_large
 from reactgrad.backend.machine._find import find_driver
-from reactgrad.backend.machine._formulas import Formula, formula
+from reactgrad.backend.machine._formulas import Formula, bell, formula
 from reactgrad.backend.machine._instructions import MOST_ELEMENTS
 from reactgrad.backend.machine._loop_call import LoopCall, loop_call
 from reactgrad.backend.machine._loops import address_of, find_loop
@@ -40,6 +40,19 @@ def _loop_call(name: str, x: Any, out: Any) -> LoopCall | None:
     if found is None or type(x) is not np.ndarray or x.shape != out.shape:
         return None
     if x.size > 1 and not any(x.strides):  # one element in memory: the loop would read beyond it
+        return None
+    return loop_call(found.loop, [x, out], found.data)
+
+
+def _bind_gaussian(
+    inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> Callable[[], object] | None:
+    (x,), driver = inputs, find_driver()
+    if driver is None or is_large(out) or type(x) is not np.ndarray or x.shape != out.shape:
+        return None
+    scale, rate = attrs
+    found = bell(scale, rate, out.dtype.char, driver.LOOPS)
+    if found is None or (x.size > 1 and not any(x.strides)):
         return None
     return loop_call(found.loop, [x, out], found.data)
 
@@ -82,5 +95,6 @@ def _bind_chain(
 register_binder("chain_times", "jit", partial(_bind_chain, np.multiply))
 register_binder("chain_over", "jit", partial(_bind_chain, np.divide))
 
+register_binder("gaussian", "jit", _bind_gaussian)
 for _name in ("erf", "erfc", "norm_cdf"):
     register_binder(_name, "jit", partial(_bind, _name))

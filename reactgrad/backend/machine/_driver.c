@@ -126,7 +126,7 @@ typedef struct {
 typedef struct {
     intptr_t exp, exp_data; /* NumPy's loop for exponentials, and its last argument */
     Ratio near, far;
-    const double *numbers; /* rate, scale, and the reach beyond which the far formula counts */
+    const double *numbers; /* rate, scale, the reach beyond which the far formula counts, and a limit */
 } Formula;
 
 /* Elements of a stretch: all intermediate results of it stay in the first-level cache. */
@@ -287,12 +287,56 @@ UPPER(erfc_f, float, FALLING)
 ERF(erf_d, double)
 ERF(erf_f, float)
 
+/* The bell curve scale * exp(rate * x * x) of `numpy/_gaussian`; the fourth number is the largest |x| that counts. */
+#define GAUSSIAN(NAME, REAL)                                                                                           \
+    static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                           \
+    {                                                                                                                  \
+        const Formula *formula = data;                                                                                 \
+        const double rate = formula->numbers[0], scale = formula->numbers[1];                                         \
+        const double reach = formula->numbers[2], limit = formula->numbers[3];                                        \
+        const REAL *x = (const REAL *)args[0];                                                                         \
+        REAL *out = (REAL *)args[1];                                                                                   \
+        double exponents[STRETCH], far[STRETCH], parts[2 * STRETCH];                                                   \
+        intptr_t places[STRETCH];                                                                                      \
+        for (intptr_t begin = 0; begin < sizes[0]; begin += STRETCH) {                                                 \
+            const intptr_t size = at_most(STRETCH, sizes[0] - begin);                                                  \
+            intptr_t found = 0;                                                                                        \
+            for (intptr_t i = 0; i < size; i++) {                                                                      \
+                const double one = (double)x[begin + i];                                                               \
+                exponents[i] = one * rate * one;                                                                       \
+                if (exponents[i] <= reach) {                                                                           \
+                    places[found] = begin + i;                                                                         \
+                    far[found++] = below(fabs(one), limit);                                                            \
+                }                                                                                                      \
+            }                                                                                                          \
+            exponentials(formula, exponents, size);                                                                    \
+            for (intptr_t i = 0; i < size; i++) {                                                                      \
+                out[begin + i] = (REAL)(exponents[i] * scale);                                                         \
+            }                                                                                                          \
+            for (intptr_t k = 0; k < found; k++) {                                                                     \
+                const double high = (double)(float)far[k];                                                             \
+                parts[k] = rate * high * high;                                                                         \
+                parts[found + k] = rate * (far[k] - high) * (far[k] + high);                                           \
+            }                                                                                                          \
+            if (found) {                                                                                               \
+                exponentials(formula, parts, 2 * found);                                                               \
+            }                                                                                                          \
+            for (intptr_t k = 0; k < found; k++) {                                                                     \
+                out[places[k]] = (REAL)(scale * (parts[k] * parts[found + k]));                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+GAUSSIAN(gaussian_d, double)
+GAUSSIAN(gaussian_f, float)
+
 static const struct {
     const char *name;
     Loop loop;
 } LOOPS[] = {
     {"norm_cdf d", norm_cdf_d}, {"norm_cdf f", norm_cdf_f}, {"erfc d", erfc_d},
     {"erfc f", erfc_f},         {"erf d", erf_d},           {"erf f", erf_f},
+    {"gaussian d", gaussian_d}, {"gaussian f", gaussian_f},
 };
 
 static PyMethodDef methods[] = {

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from reactgrad.backend.machine._loops import address_of, find_loop
-from reactgrad.backend.numpy import _erf
+from reactgrad.backend.numpy import _erf, _gaussian
 
 
 class Formula(NamedTuple):
@@ -45,6 +45,22 @@ def formula(name: str, dtype: str, loops: dict[str, int]) -> Formula | None:
     """
     loop, data = loops.get(f"{name} {dtype}"), _data(name)
     return None if loop is None or data is None else Formula(loop, data)
+
+
+def bell(scale: float, rate: float, dtype: str, loops: dict[str, int]) -> Formula | None:
+    """Return the loop for ``scale * exp(rate * x**2)`` of floats of a dtype; ``None`` if there is none."""
+    loop, data = loops.get(f"gaussian {dtype}"), _bell(scale, rate)
+    return None if loop is None or data is None else Formula(loop, data)
+
+
+@cache
+def _bell(scale: float, rate: float) -> int | None:
+    exp = find_loop(np.exp, "dd")
+    if exp is None:
+        return None
+    numbers = np.array([rate, scale, _erf.EXPONENT_REACH, np.sqrt(_gaussian.END / rate)])
+    words = [*exp, *[0] * 6, address_of(_keep(numbers))]
+    return address_of(_keep(np.array(words, np.int64)))
 
 
 @cache

@@ -84,12 +84,11 @@ def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) 
 def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | None:
     """Return the instructions for a sum of all elements: copy a zero, then add each element to it.
 
-    The addition is NumPy's own loop, with a step of 0 for the result.
+    The addition is NumPy's own loop, with a step of 0 for the result. All elements are summed where the result
+    has one, whichever the axes are.
     """
     terms, total = _operands(x), _operands(out.reshape(-1))
     if terms is None or total is None or out.size != 1:
-        return None
-    if axis is not None and (len(axis) if type(axis) is tuple else 1) != x.ndim:
         return None
     char = terms[0].dtype
     begin = _call(np.positive, (_ZEROS.get(char),), out.reshape(1))

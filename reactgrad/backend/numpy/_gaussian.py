@@ -15,7 +15,7 @@ import numpy as np
 from reactgrad.backend.numpy._erf import EXPONENT_REACH
 
 # The result is 0 before this exponent: it keeps infinities out.
-_END: Final = -800.0
+END: Final = -800.0
 
 
 def bind(inputs: Sequence[Any], out: Any, attrs: tuple[float, float]) -> Callable[[], object]:
@@ -48,6 +48,6 @@ def _curve(x: Any, out: Any, exponent: Any, spare: Any, scale: Any, rate: Any) -
 
 
 def _tail(x: Any, rate: float) -> Any:
-    z = np.minimum(np.abs(x), np.sqrt(_END / rate))
+    z = np.minimum(np.abs(x), np.sqrt(END / rate))
     high = z.astype(np.float32).astype(np.float64)  # 24 bits have an exact square
     return np.exp(rate * high * high) * np.exp(rate * (z - high) * (z + high))

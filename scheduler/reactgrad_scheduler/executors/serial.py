@@ -14,7 +14,7 @@ from itertools import starmap
 from operator import call, length_hint
 from threading import Lock, get_ident
 from time import perf_counter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
@@ -26,6 +26,9 @@ from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
 from reactgrad_scheduler.tables import UNKNOWN
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.dirty import Way
 
 
 class Frame:
@@ -200,13 +203,22 @@ def commit(scheduler: Reads, slot: int) -> None:
     scheduler.staleness.restore(slot)
 
 
-def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
-    """Run all steps of a plan. Return ``None`` if it went as planned and must still be journaled."""
+def run_certain(scheduler: Reads, plan: Plan, way: Way | None = None) -> Run | None:
+    """Run all steps of a plan. Return ``None`` if it went as planned and must still be journaled.
+
+    With a `way`, some nodes are computed in part.
+    """
     frames, computing = scheduler.frames, scheduler.computing
-    if not frames or frames[-1].position is not None:  # else the outer plan has done this
+    if way is not None:
+        scheduler.host.overwrite_rows(plan.members, way.rows, way.read)
+    elif not frames or frames[-1].position is not None:  # else the outer plan has done this
         scheduler.host.overwrite(plan.members)
     bound, step_slots = plan.fused, plan.call_slots
-    if bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None:
+    if way is not None:
+        bound, step_slots = _bound_in_part(scheduler, plan, way)
+    elif (
+        bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None
+    ):
         bound, step_slots = _bound_calls(scheduler, plan)
         if bound is None:
             return run_openly(scheduler, plan)
@@ -298,6 +310,25 @@ def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[
             plan.fused, plan.call_slots = scheduler.host.fuse(plan.step_slots, bound)
         return plan.fused, plan.call_slots
     return bound, plan.step_slots
+
+
+def _bound_in_part(scheduler: Reads, plan: Plan, way: Way) -> tuple[list[Step], list[int]]:
+    """Do what ``_bound_calls`` does, for nodes that are computed in part.
+
+    All of them were bound before, so an error here is none of a node's: it ends the run.
+    """
+    moves = scheduler.moves
+    if way.calls is None or way.moves_seen != len(moves):
+        steps = plan.steps
+        if steps is None or plan.moves_seen != len(moves):
+            steps = bound_steps(scheduler, plan)
+        way.calls, way.slots, way.move = scheduler.host.calls_in_part(
+            plan.step_slots, steps, way.rows, way.read, way.at if way.key else ()
+        )
+        if way.move is not None and plan.ways is not None:
+            plan.ways[way.key] = way
+        way.moves_seen = len(moves)
+    return way.calls, way.slots
 
 
 def run_openly(scheduler: Reads, plan: Plan) -> Run:
