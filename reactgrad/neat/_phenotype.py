@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from reactgrad import DTypeError
 from reactgrad.neat._activations import ACTIVATIONS
 from reactgrad.neat._aggregations import AGGREGATIONS
-from reactgrad.neat._errors import GenomeError
+from reactgrad.neat._errors import GenomeError, UnknownFunctionError
 
 # For each node its sources with weights, in the genome's order.
 Links = dict[int, dict[int, float]]
@@ -279,13 +279,21 @@ def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
     settings = config.genome_config
     known = settings.activation_defs if what == "activation" else settings.aggregation_function_defs
     if not known.is_valid(name):
-        raise GenomeError(
+        raise UnknownFunctionError(
             f"genome {genome.key}: the {what} of node {key} is {name!r}, which the config does not know "
             f"(it knows: {', '.join(known.functions)}). Add it, config.genome_config.add_{what}"
             f"({name!r}, function)."
         )
     function = known.get(name)
-    return name if function.__module__ == f"neat.{what}s" and name in _OURS[what] else function
+    return own_name(function, what) or function
+
+
+def own_name(function: Any, what: str) -> str | None:
+    """Return neat-python's name of one of its functions, of `what` kind; ``None`` for others."""
+    if getattr(function, "__module__", None) != f"neat.{what}s":
+        return None
+    name = function.__name__.removesuffix(f"_{what}")
+    return name if name in _OURS[what] else None
 
 
 def _missing(genome: Any, config: Any, source: int, target: int) -> GenomeError:
