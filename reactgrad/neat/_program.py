@@ -17,9 +17,11 @@ from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward, own_name,
 from reactgrad.neat._plain import ACTIVATIONS, AGGREGATIONS, FIRST_AGGREGATION, OWN
 
 try:
-    from reactgrad.neat import _flat  # pyright: ignore[reportAttributeAccessIssue]
+    _flat: Any = import_module("reactgrad.neat._flat")
 except ImportError:
     _flat = None
+
+_read: Final[Any] = _plain.read if _flat is None else _flat.read
 
 FEED_FORWARD, RECURRENT, EULER, EXPONENTIAL = range(4)
 
@@ -48,23 +50,22 @@ def read(kind: int, genome: Any, config: Any) -> Any:
     DTypeError
         If these are no genome and no config.
     """
-    if _flat is not None:
-        try:
-            settings = config.genome_config
-            found = _flat.read(
-                kind,
-                genome.nodes,
-                genome.connections,
-                settings.input_keys,
-                settings.output_keys,
-                settings.activation_defs.functions,
-                settings.aggregation_function_defs.functions,
-                CODES,
-            )
-        except AttributeError:
-            found = None
-        if found is not None:
-            return found
+    try:
+        settings = config.genome_config
+        found = _read(
+            kind,
+            genome.nodes,
+            genome.connections,
+            settings.input_keys,
+            settings.output_keys,
+            settings.activation_defs.functions,
+            settings.aggregation_function_defs.functions,
+            CODES,
+        )
+    except AttributeError:
+        found = None
+    if found is not None:
+        return found
     phenotype = (recurrent if kind else feed_forward)(genome, config)
     constants = {}
     if kind >= EULER:
@@ -100,7 +101,7 @@ def program_of(kind: int, phenotype: Phenotype, constants: dict[int, float] | No
     out = tuple([slots[key] for key in phenotype.outputs])
     own = [one for row in rows for one in row[1:3] if type(one) is not int]
     if _flat is None or not _are_simple(own, slots):
-        return _plain.Program(kind, phenotype.inputs, rows, resting, out)
+        return _plain.make(kind, phenotype.inputs, rows, resting, out)
     links = sum([len(row[4]) for row in rows])
     table = {**{code: code for code in NAMES}, **dict.fromkeys(own, OWN)}
     return _flat.make(kind, phenotype.inputs, rows, resting, out, links, table)

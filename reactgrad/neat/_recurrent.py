@@ -187,7 +187,7 @@ class RecurrentNetwork:
 
     @property
     def active(self) -> int:
-        """Which of ``values`` are those of the latest step: 0 or 1."""
+        """The place of the latest step in ``values``: 0 or 1."""
         return self._active if self._program is None else self._program.active
 
     @property
