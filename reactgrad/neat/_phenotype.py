@@ -127,6 +127,47 @@ def recurrent(genome: Any, config: Any) -> Phenotype:
     return Phenotype(inputs, outputs, _neurons(genome, read))
 
 
+def spiking(genome: Any, config: Any) -> tuple[list[int], list[int], dict[int, tuple[Any, ...]]]:
+    """Return inputs, outputs, and the arguments of the spiking neurons, as neat-python's ``IZNN`` has them.
+
+    All nodes from which connections lead to an output are neurons; connections that are enabled
+    carry spikes.
+
+    Raises
+    ------
+    GenomeError
+        If a connection begins at a node that is missing, or a gene holds no finite number.
+    DTypeError
+        If these are no genome and no config.
+    """
+    inputs, outputs = _pins(genome, config)
+    leading: Links = {}
+    for source, target in genome.connections:
+        leading.setdefault(target, {})[source] = 0.0
+    required = _required(inputs, outputs, leading)
+    incoming: dict[int, list[tuple[int, float]]] = {key: [] for key in required}
+    for (source, target), gene in genome.connections.items():
+        if gene.enabled and target in required:
+            if source not in required and source not in inputs:
+                raise _missing(genome, config, source, target)
+            incoming[target].append((source, gene.weight))
+    found: dict[int, tuple[Any, ...]] = {}
+    for key in required:
+        gene = genome.nodes.get(key)
+        if gene is None:
+            if key in outputs:
+                raise GenomeError(f"genome {genome.key} has no gene for its output {key}.")
+            target = next(b for b, all_ in leading.items() if key in all_)
+            raise _missing(genome, config, key, target)
+        numbers = gene.bias, gene.a, gene.b, gene.c, gene.d
+        weights = [weight for _, weight in incoming[key]]
+        words = ["the bias", "a", "b", "c", "d"]
+        words += [f"the weight of {source} -> {key}" for source, _ in incoming[key]]
+        _check_finite(genome, key, words, (*numbers, *weights))
+        found[key] = (*numbers, incoming[key])
+    return list(inputs), list(outputs), found
+
+
 def _pins(genome: Any, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the keys of the inputs and of the outputs."""
     if hasattr(genome, "genome_config"):
@@ -260,6 +301,10 @@ def neuron(
 def check_finite(genome: Any, key: int, genes: tuple[float, ...], links: Iterable[int]) -> None:
     """Raise ``GenomeError`` if one of the genes of a neuron is no finite number."""
     words = ["the bias", "the response", *[f"the weight of {source} -> {key}" for source in links]]
+    _check_finite(genome, key, words, genes)
+
+
+def _check_finite(genome: Any, key: int, words: list[str], genes: tuple[Any, ...]) -> None:
     for word, number in zip(words, genes, strict=True):
         try:
             finite = math.isfinite(number) and isinstance(number, Real)

@@ -119,8 +119,8 @@ def phenotype_of(program: Any) -> Phenotype:
     keys = program.keys
     neurons = {
         key: Neuron(
-            _named(activation),
-            _named(aggregation),
+            name_of(activation),
+            name_of(aggregation),
             genes,
             tuple([keys[slot] for slot in sources]),
         )
@@ -139,7 +139,7 @@ def code_of(function: Any) -> Any:
     return function if code is None or code == OWN else code
 
 
-def _named(function: Any) -> Any:
+def name_of(function: Any) -> Any:
     """Return neat-python's name of a code; functions of users are returned themselves."""
     return NAMES[function] if type(function) is int else function
 
@@ -212,6 +212,6 @@ def program_of_evaluations(kind: int, inputs: Any, outputs: Any, evaluations: An
         known.add(key)
         genes = float(bias), float(response), *[float(weight) for _, weight in links]
         neurons[key] = Neuron(
-            _named(code_of(activation)), _named(code_of(aggregation)), genes, sources
+            name_of(code_of(activation)), name_of(code_of(aggregation)), genes, sources
         )
     return program_of(kind, Phenotype(tuple(inputs), tuple(outputs), neurons))
