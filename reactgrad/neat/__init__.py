@@ -7,6 +7,8 @@
 ``evaluate(genomes, X, config)``
     A whole population on shared samples, with numba on ``rg.get_num_threads()`` threads; an ``Evaluator``
     also shares with the population before.
+``Networks(genomes, config)``
+    A population of networks, each with observations of its own, also with memory: one call a step.
 ``fit(genome, X, y, config)``
     Trains weights, biases and responses by gradient.
 ``GenomeError``
@@ -33,6 +35,7 @@ the network.
 - ``_recurrent``: ``RecurrentNetwork``, step by step, or unrolled over a sequence.
 - ``_time``, ``_spikes``: ``CTRNN`` and ``IZNN``.
 - ``_evaluate``: populations, in which neurons that compute the same are computed once.
+- ``_networks``: ``Networks``, a population in which each network has its own observations.
 - ``_fit``: gradient steps on the numbers of a genome.
 - ``_errors``: ``GenomeError``.
 """
@@ -45,6 +48,7 @@ from reactgrad.neat._fit import Fit as Fit
 from reactgrad.neat._fit import fit as fit
 from reactgrad.neat._network import FeedForwardNetwork as FeedForwardNetwork
 from reactgrad.neat._network import Network as Network
+from reactgrad.neat._networks import Networks as Networks
 from reactgrad.neat._phenotype import Neuron as Neuron
 from reactgrad.neat._phenotype import Phenotype as Phenotype
 from reactgrad.neat._recurrent import RecurrentNetwork as RecurrentNetwork
@@ -66,6 +70,7 @@ __all__ = (
     "GenomeError",
     "IZNeuron",
     "Network",
+    "Networks",
     "Neuron",
     "Phenotype",
     "RecurrentNetwork",

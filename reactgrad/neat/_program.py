@@ -40,6 +40,19 @@ def is_compiled() -> bool:
     return _flat is not None
 
 
+def are_compiled(programs: Iterable[Any]) -> bool:
+    """Return whether all of these programs are compiled."""
+    return _flat is not None and all(type(one) is _flat.Program for one in programs)
+
+
+def play(programs: tuple[Any, ...], given: Any, state: Any, out: Any, samples: int) -> None:
+    """Compute compiled programs, each for its own samples, one after the other in contiguous arrays.
+
+    `state` has the slots of each sample of each program that has memory.
+    """
+    _flat.play(programs, given, state, out, samples)
+
+
 def read(kind: int, genome: Any, config: Any) -> Any:
     """Return the program of a genome.
 
