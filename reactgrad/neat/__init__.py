@@ -14,6 +14,8 @@
 ``GenomeError``
     Raised for a genome that is no network; names the fault and the gene.
 
+``Population(config)``
+    neat-python's loop with genomes as arrays.
 ``CTRNN``, ``IZNN``
     Networks of continuous time and of spiking neurons, as neat-python's.
 
@@ -36,6 +38,7 @@ the network.
 - ``_time``, ``_spikes``: ``CTRNN`` and ``IZNN``.
 - ``_evaluate``: populations, in which neurons that compute the same are computed once.
 - ``_networks``: ``Networks``, a population in which each network has its own observations.
+- ``_population``, ``_genome``, ``_genes.h``, ``_species``: populations whose genomes are arrays.
 - ``_fit``: gradient steps on the numbers of a genome.
 - ``_errors``: ``GenomeError``.
 """
@@ -51,6 +54,7 @@ from reactgrad.neat._network import Network as Network
 from reactgrad.neat._networks import Networks as Networks
 from reactgrad.neat._phenotype import Neuron as Neuron
 from reactgrad.neat._phenotype import Phenotype as Phenotype
+from reactgrad.neat._population import Population as Population
 from reactgrad.neat._recurrent import RecurrentNetwork as RecurrentNetwork
 from reactgrad.neat._recurrent import Unrolled as Unrolled
 from reactgrad.neat._spikes import IZNN as IZNN
@@ -73,6 +77,7 @@ __all__ = (
     "Networks",
     "Neuron",
     "Phenotype",
+    "Population",
     "RecurrentNetwork",
     "Unrolled",
     "evaluate",

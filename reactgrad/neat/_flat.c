@@ -41,6 +41,11 @@ typedef struct {
 
 static PyTypeObject *program_type;
 
+#include "_genes.h"
+
+/* The names of functions that nodes of `Genes` have the places of. */
+static PyObject *function_names;
+
 /* --- functions of neat-python ----------------------------------------------------------------- */
 
 /* Python's `max` and `min` of a limit and a number: NaN becomes the limit. */
@@ -415,6 +420,20 @@ static int read_keys(Genome *genome, PyObject *given, intptr_t *found)
     return 1;
 }
 
+/* List the incoming links of each node, of which `begin` has the numbers. */
+static void enter_links(Genome *genome)
+{
+    for (intptr_t i = 0; i < genome->numbers.count; i++) {
+        genome->begin[i + 1] += genome->begin[i];
+    }
+    /* `slot` counts the links that are entered so far. */
+    for (intptr_t link = 0; link < genome->links; link++) {
+        const intptr_t node = genome->to[link];
+        genome->incoming[genome->begin[node] + genome->slot[node]++] = link;
+    }
+    memset(genome->slot, 0, (size_t)genome->numbers.count * sizeof *genome->slot);
+}
+
 /* Read links into `from`, `to` and `weight`, and the incoming ones of each node; with `all`, disabled ones, too. */
 static int read_links(Genome *genome, PyObject *connections, int all)
 {
@@ -455,15 +474,29 @@ static int read_links(Genome *genome, PyObject *connections, int all)
         }
         Py_XDECREF(weight);
     }
-    for (intptr_t i = 0; i < genome->numbers.count; i++) {
-        genome->begin[i + 1] += genome->begin[i];
+    enter_links(genome);
+    return 1;
+}
+
+/* The same from arrays. */
+static int read_link_arrays(Genome *genome, const Genes *genes, int all)
+{
+    genome->links = 0;
+    for (intptr_t i = 0; i < genes->links; i++) {
+        const Link *one = genes->link + i;
+        if (one->enabled || all) {
+            const intptr_t link = genome->links++;
+            genome->from[link] = number_for(&genome->numbers, one->source);
+            genome->to[link] = number_for(&genome->numbers, one->target);
+            genome->enabled[link] = (char)one->enabled;
+            genome->weight[link] = one->weight;
+            if (genome->from[link] < 0 || genome->to[link] < 0) {
+                return 0;
+            }
+            genome->begin[genome->to[link] + 1]++;
+        }
     }
-    /* `slot` counts the links that are entered so far. */
-    for (intptr_t link = 0; link < genome->links; link++) {
-        const intptr_t node = genome->to[link];
-        genome->incoming[genome->begin[node] + genome->slot[node]++] = link;
-    }
-    memset(genome->slot, 0, (size_t)genome->numbers.count * sizeof *genome->slot);
+    enter_links(genome);
     return 1;
 }
 
@@ -568,6 +601,43 @@ static int read_neuron(Program *p, intptr_t at, PyObject *gene, PyObject *const 
     return 1;
 }
 
+/* The same from arrays. */
+static int read_node(Program *p, intptr_t at, const Node *node, PyObject *const *given)
+{
+    p->bias[at] = node->bias;
+    p->response[at] = node->response;
+    p->constant[at] = node->constant;
+    for (int place = 0; place < 2; place++) {
+        PyObject *name = PyList_GetItem(function_names, place ? node->aggregation : node->activation);
+        PyObject *function = name == NULL ? NULL : PyDict_GetItemWithError(given[place], name);
+        if (function == NULL || !set_function(p, at, place, function, given[2])) {
+            return 0;
+        }
+    }
+    return isfinite(node->bias) && isfinite(node->response);
+}
+
+/* Read the neuron in a slot from a dict of nodes or from arrays; return 0 if there is none. A node that is read and
+ * never computed must be there, too. */
+static int read_slot(Program *p, intptr_t slot, PyObject *nodes, PyObject *const *given)
+{
+    const intptr_t at = slot - p->inputs;
+    const int is_resting = at >= p->neurons;
+    if (PyObject_TypeCheck(nodes, genes_type)) {
+        const Genes *genes = (Genes *)nodes;
+        const intptr_t place = node_place(genes, p->keys[slot]);
+        return place < genes->nodes && genes->node[place].key == p->keys[slot] &&
+               (is_resting || read_node(p, at, genes->node + place, given));
+    }
+    PyObject *key = PyLong_FromLongLong(p->keys[slot]);
+    PyObject *gene = key == NULL ? NULL : PyDict_GetItemWithError(nodes, key);
+    Py_XDECREF(key);
+    Py_XINCREF(gene);
+    const int good = gene != NULL && (is_resting || read_neuron(p, at, gene, given));
+    Py_XDECREF(gene);
+    return good;
+}
+
 /* Return the program of a genome that has its order; NULL, perhaps without an error, if something is unusual.
  * `given` are the config's activations and aggregations, and the table of codes. */
 static Program *program_of(Genome *genome, int kind, PyObject *nodes, PyObject *const *given)
@@ -604,14 +674,7 @@ static Program *program_of(Genome *genome, int kind, PyObject *nodes, PyObject *
         if (slot < genome->inputs) {
             continue;
         }
-        PyObject *key = PyLong_FromLongLong(p->keys[slot]);
-        PyObject *gene = key == NULL ? NULL : PyDict_GetItemWithError(nodes, key);
-        Py_XDECREF(key);
-        Py_XINCREF(gene);
-        const int good = gene != NULL && (slot >= genome->inputs + genome->neurons ||
-                                          read_neuron(p, slot - genome->inputs, gene, given));
-        Py_XDECREF(gene);
-        if (!good) {
+        if (!read_slot(p, slot, nodes, given)) {
             Py_DECREF(p);
             return NULL;
         }
@@ -645,12 +708,15 @@ static Program *program_of(Genome *genome, int kind, PyObject *nodes, PyObject *
 static Program *read_genome(int kind, PyObject *const *args)
 {
     PyObject *nodes = args[1], *connections = args[2], *inputs = args[3], *outputs = args[4];
-    if (!PyDict_Check(nodes) || !PyDict_Check(connections) || !PyList_Check(inputs) || !PyList_Check(outputs) ||
+    const Genes *genes = PyObject_TypeCheck(nodes, genes_type) ? (Genes *)nodes : NULL;
+    if ((genes == NULL && (!PyDict_Check(nodes) || !PyDict_Check(connections))) || !PyList_Check(inputs) || !PyList_Check(outputs) ||
         !PyDict_Check(args[5]) || !PyDict_Check(args[6]) || !PyDict_Check(args[7])) {
         return NULL;
     }
-    Genome genome = {.inputs = PyList_Size(inputs), .outputs = PyList_Size(outputs), .links = PyDict_Size(connections)};
-    const intptr_t most = genome.inputs + genome.outputs + PyDict_Size(nodes) + 8, links = genome.links;
+    Genome genome = {.inputs = PyList_Size(inputs), .outputs = PyList_Size(outputs), };
+    genome.links = genes != NULL ? genes->links : PyDict_Size(connections);
+    const intptr_t count = genes != NULL ? genes->nodes : PyDict_Size(nodes);
+    const intptr_t most = genome.inputs + genome.outputs + count + 8, links = genome.links;
     intptr_t places = 16;
     while (places < 2 * most) {
         places *= 2;
@@ -676,7 +742,8 @@ static Program *read_genome(int kind, PyObject *const *args)
     genome.enabled = (char *)at;
     Program *found = NULL;
     if (read_keys(&genome, inputs, NULL) && read_keys(&genome, outputs, genome.out) &&
-        read_links(&genome, connections, kind != FEED_FORWARD) &&
+        (genes != NULL ? read_link_arrays(&genome, genes, kind != FEED_FORWARD)
+                       : read_links(&genome, connections, kind != FEED_FORWARD)) &&
         (kind == FEED_FORWARD ? find_order(&genome, path, next) : find_recurrent(&genome, path, next))) {
         found = program_of(&genome, kind, nodes, args + 5);
     }
@@ -1029,6 +1096,102 @@ static PyObject *play(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Samples that are computed together: their partial sums stay in the nearest cache. */
+#define BLOCK 256
+
+/* One feed-forward program for a block of shared samples; `values` has a row of BLOCK numbers for each slot. */
+static void play_block(const Program *p, const double *x, intptr_t stride, intptr_t size, double *values, double *terms)
+{
+    for (intptr_t i = 0; i < p->inputs; i++) {
+        memcpy(values + i * BLOCK, x + i * stride, (size_t)size * sizeof(double));
+    }
+    for (intptr_t i = 0; i < p->neurons; i++) {
+        const intptr_t first = p->begin[i], count = p->begin[i + 1] - first;
+        double *restrict row = values + (p->inputs + i) * BLOCK;
+        if (p->aggregation[i] == SUM && !compensated) {
+            memset(row, 0, (size_t)size * sizeof(double));
+            for (intptr_t k = first; k < first + count; k++) {
+                const double *from = values + p->source[k] * BLOCK, weight = p->weight[k];
+                for (intptr_t s = 0; s < size; s++) {
+                    row[s] += from[s] * weight;
+                }
+            }
+        }
+        else {
+            for (intptr_t s = 0; s < size; s++) {
+                for (intptr_t k = 0; k < count; k++) {
+                    terms[k] = values[p->source[first + k] * BLOCK + s] * p->weight[first + k];
+                }
+                row[s] = aggregated(p->aggregation[i], terms, count);
+            }
+        }
+        const double bias = p->bias[i], response = p->response[i];
+        const int activation = p->activation[i];
+        for (intptr_t s = 0; s < size; s++) {
+            row[s] = activated(activation, bias + response * row[s]);
+        }
+    }
+}
+
+/* play_shared(programs, X, out): X has a row for each input, out a row of outputs for each sample of each program. */
+static PyObject *play_shared(PyObject *module, PyObject *args)
+{
+    PyObject *programs;
+    Py_buffer x, out;
+    if (!PyArg_ParseTuple(args, "O!y*w*", &PyTuple_Type, &programs, &x, &out)) {
+        return NULL;
+    }
+    const Py_ssize_t count = PyTuple_Size(programs);
+    const intptr_t word = sizeof(double);
+    intptr_t widest = 0, slots = 0, inputs = -1, results = 0;
+    int good = 1;
+    for (Py_ssize_t i = 0; good && i < count; i++) {
+        const Program *p = (Program *)PyTuple_GetItem(programs, i);
+        good = PyObject_TypeCheck((PyObject *)p, program_type) && p->kind == FEED_FORWARD && !p->owns &&
+               (inputs < 0 || inputs == p->inputs);
+        if (good) {
+            inputs = p->inputs;
+            widest = p->widest > widest ? p->widest : widest;
+            slots = p->slots > slots ? p->slots : slots;
+            results += p->outputs;
+        }
+    }
+    const intptr_t samples = good && inputs > 0 ? x.len / word / inputs : 0;
+    good = good && (count == 0 || inputs > 0) && x.len == samples * inputs * word && out.len == results * samples * word;
+    double *space = good ? PyMem_Malloc((size_t)(slots * BLOCK + widest + 1) * sizeof(double)) : NULL;
+    if (space != NULL && count) {
+        const double *xs = x.buf;
+        double *outs = out.buf;
+        PyThreadState *saved = PyEval_SaveThread();
+        for (Py_ssize_t i = 0; i < count; i++) {
+            const Program *p = (Program *)PyTuple_GetItem(programs, i);
+            for (intptr_t begin = 0; begin < samples; begin += BLOCK) {
+                const intptr_t size = samples - begin < BLOCK ? samples - begin : BLOCK;
+                play_block(p, xs + begin, samples, size, space, space + slots * BLOCK);
+                for (intptr_t k = 0; k < p->outputs; k++) {
+                    const double *row = space + p->out[k] * BLOCK;
+                    for (intptr_t s = 0; s < size; s++) {
+                        outs[(begin + s) * p->outputs + k] = row[s];
+                    }
+                }
+            }
+            outs += samples * p->outputs;
+        }
+        PyEval_RestoreThread(saved);
+    }
+    PyBuffer_Release(&x);
+    PyBuffer_Release(&out);
+    if (!good) {
+        PyErr_SetString(PyExc_ValueError, "play_shared takes feed-forward programs, and arrays of their sizes");
+        return NULL;
+    }
+    if (space == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyMem_Free(space);
+    Py_RETURN_NONE;
+}
+
 /* --- what a program shows ---------------------------------------------------------------------- */
 
 static PyObject *reset(PyObject *self, PyObject *ignored)
@@ -1207,7 +1370,10 @@ static PyMethodDef methods[] = {
     {"read", (PyCFunction)(void (*)(void))read_program, METH_FASTCALL,
      PyDoc_STR("Return the program of a genome, or None if something about it is unusual.")},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, PyDoc_STR("Return a program made of rows.")},
+    {"genes", make_genes, METH_NOARGS, PyDoc_STR("Return a genome of arrays, without any gene.")},
+    {"distances", distances, METH_VARARGS, PyDoc_STR("Compute the distances of genomes from one.")},
     {"play", play, METH_VARARGS, PyDoc_STR("Compute several programs, each for its own samples.")},
+    {"play_shared", play_shared, METH_VARARGS, PyDoc_STR("Compute several programs for the same samples.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -1222,6 +1388,12 @@ static int set_up(PyObject *module)
     name_aggregation = PyUnicode_InternFromString("aggregation");
     name_constant = PyUnicode_InternFromString("time_constant");
     program_type = (PyTypeObject *)PyType_FromSpec(&program_spec);
+    genes_type = (PyTypeObject *)PyType_FromSpec(&genes_spec);
+    function_names = PyList_New(0);
+    if (genes_type == NULL || PyModule_AddObjectRef(module, "Genes", (PyObject *)genes_type) < 0 ||
+        function_names == NULL || PyModule_AddObjectRef(module, "names", function_names) < 0) {
+        return -1;
+    }
     return program_type == NULL || PyModule_AddObjectRef(module, "Program", (PyObject *)program_type) < 0 ? -1 : 0;
 }
 

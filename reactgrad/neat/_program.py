@@ -17,11 +17,11 @@ from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward, own_name,
 from reactgrad.neat._plain import ACTIVATIONS, AGGREGATIONS, FIRST_AGGREGATION, OWN
 
 try:
-    _flat: Any = import_module("reactgrad.neat._flat")
+    FLAT: Any = import_module("reactgrad.neat._flat")
 except ImportError:
-    _flat = None
+    FLAT = None
 
-_read: Final[Any] = _plain.read if _flat is None else _flat.read
+_read: Final[Any] = _plain.read if FLAT is None else FLAT.read
 
 FEED_FORWARD, RECURRENT, EULER, EXPONENTIAL = range(4)
 
@@ -37,12 +37,12 @@ _MOST_CODES: Final = 1000
 
 def is_compiled() -> bool:
     """Return whether programs are compiled."""
-    return _flat is not None
+    return FLAT is not None
 
 
 def are_compiled(programs: Iterable[Any]) -> bool:
     """Return whether all of these programs are compiled."""
-    return _flat is not None and all(type(one) is _flat.Program for one in programs)
+    return FLAT is not None and all(type(one) is FLAT.Program for one in programs)
 
 
 def play(programs: tuple[Any, ...], given: Any, state: Any, out: Any, samples: int) -> None:
@@ -50,7 +50,28 @@ def play(programs: tuple[Any, ...], given: Any, state: Any, out: Any, samples: i
 
     `state` has the slots of each sample of each program that has memory.
     """
-    _flat.play(programs, given, state, out, samples)
+    FLAT.play(programs, given, state, out, samples)
+
+
+def of_arrays(genomes: Iterable[Any], config: Any) -> tuple[Any, ...]:
+    """Return the feed-forward programs of genomes that are all arrays; else nothing."""
+    found: list[Any] = []
+    for one in genomes:
+        if FLAT is None or type(getattr(one, "genes", None)) is not FLAT.Genes:
+            return ()
+        program = read(FEED_FORWARD, one, config)
+        if program.owns or not program.inputs or type(program) is not FLAT.Program:
+            return ()
+        found.append(program)
+    return tuple(found)
+
+
+def play_shared(programs: tuple[Any, ...], given: Any, out: Any) -> None:
+    """Compute compiled feed-forward programs for the same samples, which lie as columns.
+
+    `out` has the samples of each program, each with its outputs side by side.
+    """
+    FLAT.play_shared(programs, given, out)
 
 
 def read(kind: int, genome: Any, config: Any) -> Any:
@@ -65,10 +86,14 @@ def read(kind: int, genome: Any, config: Any) -> Any:
     """
     try:
         settings = config.genome_config
+        # Genomes of arrays are read without making genes of them.
+        genes = getattr(genome, "genes", None)
+        if genes is not None and (FLAT is None or type(genes) is not FLAT.Genes):
+            genes = None
         found = _read(
             kind,
-            genome.nodes,
-            genome.connections,
+            genome.nodes if genes is None else genes,
+            genome.connections if genes is None else genes,
             settings.input_keys,
             settings.output_keys,
             settings.activation_defs.functions,
@@ -113,11 +138,11 @@ def program_of(kind: int, phenotype: Phenotype, constants: dict[int, float] | No
     resting = tuple(list(slots)[known:])
     out = tuple([slots[key] for key in phenotype.outputs])
     own = [one for row in rows for one in row[1:3] if type(one) is not int]
-    if _flat is None or not _are_simple(own, slots):
+    if FLAT is None or not _are_simple(own, slots):
         return _plain.make(kind, phenotype.inputs, rows, resting, out)
     links = sum([len(row[4]) for row in rows])
     table = {**{code: code for code in NAMES}, **dict.fromkeys(own, OWN)}
-    return _flat.make(kind, phenotype.inputs, rows, resting, out, links, table)
+    return FLAT.make(kind, phenotype.inputs, rows, resting, out, links, table)
 
 
 def _are_simple(functions: list[Any], keys: Iterable[Any]) -> bool:

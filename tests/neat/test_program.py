@@ -36,7 +36,7 @@ KINDS += [(neat.RecurrentNetwork, neat_python.nn.RecurrentNetwork, RECURRENT)]
 @pytest.fixture(params=["compiled", "plain"], autouse=True)
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "plain":
-        monkeypatch.setattr(_program, "_flat", None)
+        monkeypatch.setattr(_program, "FLAT", None)
         monkeypatch.setattr(_program, "_read", _plain.read)
     elif not _program.is_compiled():
         pytest.skip("there was no compiler when the package was built")

@@ -25,7 +25,7 @@ SAMPLES = np.random.default_rng(7).normal(size=(8, 3)).tolist()
 @pytest.fixture(params=["compiled", "plain"])
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "plain":
-        monkeypatch.setattr(_program, "_flat", None)
+        monkeypatch.setattr(_program, "FLAT", None)
         monkeypatch.setattr(_program, "_read", _plain.read)
     elif not _program.is_compiled():
         pytest.skip("there was no compiler when the package was built")
