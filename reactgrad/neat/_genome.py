@@ -18,7 +18,7 @@ from reactgrad.neat._program import FLAT
 
 
 class Rates(NamedTuple):
-    """What genomes read of a config, in the form that compiled loops take."""
+    """The options of a config that genomes read, in the form that compiled loops take."""
 
     mutation: array[float]
     measure: tuple[float, float, float, float, int, int]
