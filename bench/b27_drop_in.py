@@ -2,7 +2,8 @@
 time, as fitness functions do, beside neat-python itself.
 
 ``create`` and the four samples of XOR is a genome of such a function; the others are one sample, one
-step of a recurrent network, and a step of 200 networks that have an observation each.
+step of a recurrent network, a step of 200 networks that have an observation each, and a whole
+generation with evaluation on 50 samples.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bench._goal import faster
 from bench._peers import load
 from bench.b11_network import INPUTS, USUAL, random_genome, settings
 from reactgrad import neat
+from reactgrad.demo import neat_config
 
 SAMPLES = 20  # in a step, so that the call of the step is not what is measured
 NETWORKS = 200
@@ -145,6 +147,52 @@ def cases(setting: Setting) -> list[Case]:
                 per=NETWORKS,
             )
         )
+    pop_size = setting.size(300, 20)
+
+    def evolving() -> Step:
+        config = neat_config(num_inputs=INPUTS, pop_size=pop_size, no_fitness_termination=True)
+        population = neat.Population(config, seed=1)
+
+        def step(samples: Any) -> Any:
+            def fitness(genomes: Any, config: Any) -> Any:
+                outputs = neat.evaluate(genomes, samples, config).outputs
+                return [-np.square(one[:, 0] - 0.5).mean() for one in outputs]
+
+            population.run(fitness, 1)
+
+        return step
+
+    def theirs_evolving() -> Step:
+        config = neat_config(num_inputs=INPUTS, pop_size=pop_size, no_fitness_termination=True)
+        population = load("neat").Population(config, seed=1)
+        create = load("neat").nn.FeedForwardNetwork.create
+
+        def step(samples: Any) -> Any:
+            def fitness(genomes: Any, config: Any) -> None:
+                for _, genome in genomes:
+                    net = create(genome, config)
+                    errors = [net.activate(one)[0] - 0.5 for one in samples]
+                    genome.fitness = -sum(error * error for error in errors) / len(errors)
+
+            population.run(fitness, 1)
+
+        return step
+
+    found.append(
+        Contest(
+            f"a generation of {pop_size} genomes, 50 samples",
+            lambda rng: rng.normal(size=(50, INPUTS)),
+            Side("reactgrad", evolving),
+            (
+                Peer(
+                    Side("neat-python", theirs_evolving, take=np.ndarray.tolist, needs="neat"),
+                    faster(1.0),
+                ),
+            ),
+            unit="generation",
+            alike=False,
+        )
+    )
     return found
 
 

@@ -9,8 +9,9 @@ parents, copies are free, and generations share with the one before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock, get_ident
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from reactgrad.neat._compiled import Neurons
 from reactgrad.neat._phenotype import Functions, Neuron, check_config, check_finite, neuron, reading
 from reactgrad.neat._program import of_arrays, play_shared
 from reactgrad.neat._samples import columns, rows
+
+# The number of values of neurons, some 10 ns each, from which genomes are shared by threads.
+_SHARED: Final = 400_000
 
 
 class Evaluation(NamedTuple):
@@ -198,9 +202,20 @@ class Evaluator:
         values, _ = self._kept
         given = np.stack([values[number].array for number in self._inputs.values()])
         out = np.empty((len(programs), self._samples, programs[0].outputs))
-        play_shared(programs, given, out)
-        self._kept = {number: values[number] for number in self._inputs.values()}, {}
         total = sum(one.neurons for one in programs)
+        threads = rg.get_num_threads() if total * self._samples >= _SHARED else 1
+        ends = [i * len(programs) // threads for i in range(threads + 1)]
+
+        def part(i: int) -> None:
+            first, last = ends[i], ends[i + 1]
+            play_shared(programs[first:last], given, out[first:last])
+
+        if threads == 1:
+            part(0)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(part, range(threads)))
+        self._kept = {number: values[number] for number in self._inputs.values()}, {}
         return Evaluation(list(out), total, total)
 
 

@@ -14,7 +14,7 @@ import pytest
 import reactgrad as rg
 from reactgrad import neat
 from reactgrad.demo import neat_config
-from reactgrad.neat import _program
+from reactgrad.neat import _evaluate, _program
 from tests.neat.mutations import neat_python
 
 X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -197,6 +197,7 @@ def test_a_run_is_repeated_by_its_seed() -> None:
     assert ends[0] == ends[1] != ends[2]
 
 
+@needs_arrays
 def test_a_checkpoint_goes_on_exactly(tmp_path: Path) -> None:
     population = neat.Population(settings(), seed=5)
     prefix = str(tmp_path / "at-")
@@ -209,10 +210,10 @@ def test_a_checkpoint_goes_on_exactly(tmp_path: Path) -> None:
     # neat-python gives away a key of a node when it saves, so later keys differ by that.
     assert again.population.keys() == population.population.keys()
     for key, genome in population.population.items():
-        pairs = [[one.genes.rows() for one in (again.population[key], genome)]]
-        for (nodes, links), (other_nodes, other_links) in pairs if _program.is_compiled() else ():
-            assert [one[1:] for one in nodes] == [one[1:] for one in other_nodes]
-            assert [one[3:] for one in links] == [one[3:] for one in other_links]
+        nodes, links = again.population[key].genes.rows()
+        other_nodes, other_links = genome.genes.rows()
+        assert [one[1:] for one in nodes] == [one[1:] for one in other_nodes]
+        assert [one[3:] for one in links] == [one[3:] for one in other_links]
 
 
 def scored(genomes: Any, config: Any) -> None:
@@ -229,6 +230,23 @@ def test_exactly_it_is_neat_pythons_run() -> None:
         k: str(one) for k, one in theirs.population.items()
     }
     assert type(next(iter(population.population.values()))) is neat_python.DefaultGenome
+
+
+@needs_arrays
+def test_threads_that_share_the_genomes_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    population = evolved(3, 6)
+    samples = np.random.default_rng(1).normal(size=(700, 2))
+    evaluator = neat.Evaluator(samples, population.config)
+    alone = evaluator(population.population)
+    monkeypatch.setattr(_evaluate, "_SHARED", 1)
+    monkeypatch.setattr(rg, "get_num_threads", lambda: 3)
+    for one, other in zip(alone.outputs, evaluator(population.population).outputs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert alone.ran == alone.neurons > 60
+    assert len(evaluator) == 0
+    plain = [one.plain() for one in population.population.values()]
+    for one, other in zip(alone.outputs, evaluator(plain).outputs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 @needs_arrays
