@@ -27,6 +27,9 @@
 
 /* --- computing --------------------------------------------------------------------------------- */
 
+/* NumPy's type of arrays. Of other types, such as masked arrays, a buffer does not tell all. */
+static PyObject *array_type;
+
 /* Read one sample into `inputs`; return 0 if it is no list or tuple of as many numbers, and no array. */
 static int read_sample(PyObject *given, double *inputs, intptr_t count)
 {
@@ -49,7 +52,7 @@ static int read_sample(PyObject *given, double *inputs, intptr_t count)
         return 1;
     }
     Py_buffer view;
-    if (!PyObject_CheckBuffer(given) || PyObject_GetBuffer(given, &view, PyBUF_FORMAT | PyBUF_STRIDES) < 0) {
+    if ((PyObject *)Py_TYPE(given) != array_type || PyObject_GetBuffer(given, &view, PyBUF_FORMAT | PyBUF_STRIDES) < 0) {
         PyErr_Clear();
         return 0;
     }
@@ -533,7 +536,17 @@ static PyType_Spec program_spec = {
     .slots = program_slots,
 };
 
+static PyObject *set_array_type(PyObject *module, PyObject *type)
+{
+    PyObject *former = array_type;
+    Py_INCREF(type);
+    array_type = type;
+    Py_XDECREF(former);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"set_array_type", set_array_type, METH_O, PyDoc_STR("Say which type arrays have.")},
     {"read", (PyCFunction)(void (*)(void))read_program, METH_FASTCALL,
      PyDoc_STR("Return the program of a genome, or None if something about it is unusual.")},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, PyDoc_STR("Return a program made of rows.")},

@@ -11,6 +11,8 @@ from collections.abc import Hashable, Iterable
 from importlib import import_module
 from typing import Any, Final
 
+import numpy as np
+
 from reactgrad.neat import _plain
 from reactgrad.neat._errors import GenomeError
 from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward, own_name, recurrent
@@ -20,6 +22,8 @@ try:
     FLAT: Any = import_module("reactgrad.neat._flat")
 except ImportError:
     FLAT = None
+else:
+    FLAT.set_array_type(np.ndarray)
 
 _read: Final[Any] = _plain.read if FLAT is None else FLAT.read
 

@@ -167,6 +167,17 @@ def test_samples_of_any_form(ours: Any, theirs: Any, settings: Any) -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs", "settings"), KINDS)
+def test_masked_numbers_count_as_missing(ours: Any, theirs: Any, settings: Any) -> None:
+    masked = np.ma.array(SAMPLES[0], mask=[False, True, False])
+    missing = [SAMPLES[0][0], math.nan, SAMPLES[0][2]]
+    genome = grown(5, 0, settings)
+    nets = [ours.create(genome, settings) for _ in range(2)]
+    for form in (masked, np.array(SAMPLES[0], np.float16), np.array([1, 2, 3], np.int8)):
+        wanted = missing if form is masked else form.astype(float).tolist()
+        np.testing.assert_array_equal(nets[0].activate(form), nets[1].activate(wanted))
+
+
+@pytest.mark.parametrize(("ours", "theirs", "settings"), KINDS)
 def test_errors_are_also_neat_pythons(ours: Any, theirs: Any, settings: Any) -> None:
     genome = grown(6, 5, settings)
     net = ours.create(genome, settings)
