@@ -1,4 +1,5 @@
-"""Compile the driver (``reactgrad/backend/machine/_driver.c``) when the package is built, if that is possible.
+"""Compile the driver of the register machine and the flat programs of networks when the package is built, if that is
+possible.
 
 Without a compiler the package is pure Python, and does the same at the speed of single NumPy calls.
 """
@@ -14,26 +15,32 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = "reactgrad/backend/machine/_driver.c"
+SOURCES = ("reactgrad/backend/machine/_driver.c", "reactgrad/neat/_flat.c")
 # The stable interface of CPython 3.11, the first version that the package runs on.
 PYTHON, MACRO = "cp311", ("Py_LIMITED_API", "0x030B0000")
 
 
 class DriverHook(BuildHookInterface[Any]):
-    """Adds the compiled driver to a wheel, and puts it beside its source in an editable installation."""
+    """Adds what was compiled to a wheel, and puts it beside its source in an editable installation."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         self._folder = tempfile.mkdtemp(prefix="reactgrad-driver-")
         try:
-            built = compiled(Path(self.root), self._folder)
+            built = [compiled(Path(self.root), one, self._folder) for one in SOURCES]
         except Exception as error:  # whatever a compiler may do: the package works without
-            self.app.display_warning(f"the driver was not compiled, nothing depends on it: {error}")
+            self.app.display_warning(f"loops were not compiled, nothing depends on them: {error}")
             return
-        name = str(Path(SOURCE).with_name(built.name))
+        names = [
+            str(Path(source).with_name(one.name))
+            for source, one in zip(SOURCES, built, strict=True)
+        ]
         if version == "editable":
-            shutil.copyfile(built, Path(self.root, name))
+            for one, name in zip(built, names, strict=True):
+                shutil.copyfile(one, Path(self.root, name))
             return
-        build_data["force_include"][str(built)] = name
+        build_data["force_include"].update(
+            {str(one): name for one, name in zip(built, names, strict=True)}
+        )
         build_data["pure_python"] = False
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"{PYTHON}-abi3-{platform}"
@@ -42,8 +49,8 @@ class DriverHook(BuildHookInterface[Any]):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def compiled(root: Path, folder: str) -> Path:
-    """Return the path of the compiled driver, which lies in `folder`."""
+def compiled(root: Path, source: str, folder: str) -> Path:
+    """Return the path of the module compiled from a source, which lies in `folder`."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise NotImplementedError("it needs the stable interface of CPython")
     from setuptools import Distribution, Extension
@@ -51,8 +58,8 @@ def compiled(root: Path, folder: str) -> Path:
 
     flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]
     extension = Extension(
-        "_driver",
-        [str(root / SOURCE)],
+        Path(source).stem,
+        [str(root / source)],
         define_macros=[MACRO],
         extra_compile_args=flags,
         py_limited_api=True,

@@ -80,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--no-driver"):
         sys.modules["reactgrad.backend.machine._driver"] = None  # type: ignore[assignment]
+        sys.modules["reactgrad.neat._flat"] = None  # type: ignore[assignment]
     strips = config.getoption("--strips")
     if strips == "always":
         _strips.settings = _strips.Settings(block=7, threshold=1, effort=0)

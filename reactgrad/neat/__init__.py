@@ -7,14 +7,21 @@
 ``evaluate(genomes, X, config)``
     A whole population on shared samples, with numba on ``rg.get_num_threads()`` threads; an ``Evaluator``
     also shares with the population before.
+``Networks(genomes, config)``
+    A population of networks, each with observations of its own, also with memory: one call a step.
 ``fit(genome, X, y, config)``
     Trains weights, biases and responses by gradient.
 ``GenomeError``
     Raised for a genome that is no network; names the fault and the gene.
 
-All of them take the genomes and configs of neat-python (extra ``neat``). With numba (extra ``jit``) neurons
-are compiled loops. Of neat-python's networks ``FeedForwardNetwork`` and ``RecurrentNetwork`` are here;
-those of continuous time and of spikes are not.
+``Population(config)``
+    neat-python's loop with genomes as arrays.
+``CTRNN``, ``IZNN``
+    Networks of continuous time and of spiking neurons, as neat-python's.
+
+All of them take the genomes and configs of neat-python (extra ``neat``). One sample is answered by a loop
+that was compiled with the package, without any graph; with numba (extra ``jit``) neurons in graphs are
+compiled loops.
 
 ``rg.load`` of a graph that holds neurons needs ``import reactgrad.neat`` first; it gives the graph, not
 the network.
@@ -25,9 +32,13 @@ the network.
 - ``_neuron``: a neuron as nodes, or its value alone.
 - ``_samples``: samples as columns, outputs as rows.
 - ``_keys``: the names of nodes, and nodes by the keys of a genome.
+- ``_program``, ``_flat.c``, ``_plain``: networks as flat programs that answer one sample, compiled or in Python.
 - ``_network``: ``Network``, a feed-forward network that follows its genome.
 - ``_recurrent``: ``RecurrentNetwork``, step by step, or unrolled over a sequence.
+- ``_time``, ``_spikes``: ``CTRNN`` and ``IZNN``.
 - ``_evaluate``: populations, in which neurons that compute the same are computed once.
+- ``_networks``: ``Networks``, a population in which each network has its own observations.
+- ``_population``, ``_genome``, ``_genes.h``, ``_species``: populations whose genomes are arrays.
 - ``_fit``: gradient steps on the numbers of a genome.
 - ``_errors``: ``GenomeError``.
 """
@@ -40,21 +51,33 @@ from reactgrad.neat._fit import Fit as Fit
 from reactgrad.neat._fit import fit as fit
 from reactgrad.neat._network import FeedForwardNetwork as FeedForwardNetwork
 from reactgrad.neat._network import Network as Network
+from reactgrad.neat._networks import Networks as Networks
 from reactgrad.neat._phenotype import Neuron as Neuron
 from reactgrad.neat._phenotype import Phenotype as Phenotype
+from reactgrad.neat._population import Population as Population
 from reactgrad.neat._recurrent import RecurrentNetwork as RecurrentNetwork
 from reactgrad.neat._recurrent import Unrolled as Unrolled
+from reactgrad.neat._spikes import IZNN as IZNN
+from reactgrad.neat._spikes import IZNeuron as IZNeuron
+from reactgrad.neat._time import CTRNN as CTRNN
+from reactgrad.neat._time import CTRNNNodeEval as CTRNNNodeEval
 
 # For `help`, which shows of a package what is defined in it, or named here.
 __all__ = (
+    "CTRNN",
+    "IZNN",
+    "CTRNNNodeEval",
     "Evaluation",
     "Evaluator",
     "FeedForwardNetwork",
     "Fit",
     "GenomeError",
+    "IZNeuron",
     "Network",
+    "Networks",
     "Neuron",
     "Phenotype",
+    "Population",
     "RecurrentNetwork",
     "Unrolled",
     "evaluate",

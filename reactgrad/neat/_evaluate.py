@@ -9,8 +9,9 @@ parents, copies are free, and generations share with the one before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock, get_ident
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,11 @@ import reactgrad as rg
 from reactgrad import extend
 from reactgrad.neat._compiled import Neurons
 from reactgrad.neat._phenotype import Functions, Neuron, check_config, check_finite, neuron, reading
+from reactgrad.neat._program import of_arrays, play_shared
 from reactgrad.neat._samples import columns, rows
+
+# The number of values of neurons, some 10 ns each, from which genomes are shared by threads.
+_SHARED: Final = 400_000
 
 
 class Evaluation(NamedTuple):
@@ -138,6 +143,10 @@ class Evaluator:
         """Identify the neurons of all genomes, compute the new ones, and keep those of this
         population.
         """
+        genomes = [one[1] if isinstance(one, tuple) else one for one in genomes]
+        programs = of_arrays(genomes, self._config)
+        if programs:
+            return self._play(programs)
         functions: Functions = {}
         fresh: dict[tuple[Any, ...], int] = {}
         new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
@@ -147,8 +156,7 @@ class Evaluator:
         values = former.copy()
         outputs: list[list[int]] = []
         total = 0
-        for one in genomes:
-            genome = one[1] if isinstance(one, tuple) else one
+        for genome in genomes:
             _, wanted, read = reading(genome, self._config, functions)
             numbers = self._inputs.copy()
             number_of = numbers.__getitem__
@@ -188,6 +196,27 @@ class Evaluator:
         kept = {number: values[number] for number in alive}
         self._kept = kept, {told: i for told, i in [*known.items(), *fresh.items()] if i in alive}
         return Evaluation(found, len(new), total)
+
+    def _play(self, programs: tuple[Any, ...]) -> Evaluation:
+        """Compute genomes that are arrays by one compiled loop, which is faster than to compare them."""
+        values, _ = self._kept
+        given = np.stack([values[number].array for number in self._inputs.values()])
+        out = np.empty((len(programs), self._samples, programs[0].outputs))
+        total = sum(one.neurons for one in programs)
+        threads = rg.get_num_threads() if total * self._samples >= _SHARED else 1
+        ends = [i * len(programs) // threads for i in range(threads + 1)]
+
+        def part(i: int) -> None:
+            first, last = ends[i], ends[i + 1]
+            play_shared(programs[first:last], given, out[first:last])
+
+        if threads == 1:
+            part(0)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(part, range(threads)))
+        self._kept = {number: values[number] for number in self._inputs.values()}, {}
+        return Evaluation(list(out), total, total)
 
 
 def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:

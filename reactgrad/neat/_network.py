@@ -15,7 +15,17 @@ from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
 from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
+from reactgrad.neat._program import (
+    FEED_FORWARD,
+    evaluations,
+    phenotype_of,
+    program_of,
+    program_of_evaluations,
+    read,
+)
 from reactgrad.neat._samples import columns, side_by_side
+
+_opening = RLock()  # of threads that build the graph of one network, one does
 
 
 def _plain(phenotype: Phenotype) -> dict[str, Any]:
@@ -34,11 +44,15 @@ class Network:
     a sample. ``activate`` sets only the inputs that differ from the samples before: giving the same
     ones again runs nothing.
 
+    One sample, a list of floats or an array with one axis, is answered by a loop without any graph,
+    with the bits that neat-python gives. The graph comes into being when somebody asks for what is
+    in it: ``net.graph``, a node, ``update``, ``fork``, or an array of many samples. One sample then
+    agrees to 1e-12 with what the loop gave. Samples in single precision, as environments give, are
+    computed in double precision; neat-python's results then agree to 1e-6.
+
     The graph has ``jit`` where numba is installed: neurons are compiled loops then, whose results
     agree with NumPy's to 1e-12. ``net.graph.jit = False`` does without, ``net.graph.jit = 2`` takes
-    two threads. It pays for many samples, and where little changes from one activation to the next;
-    for a few samples that are new each time a loop over Python numbers, as neat-python's, is
-    faster. ``activate`` may be called from several threads, which take turns. A copy, also by
+    two threads. ``activate`` may be called from several threads, which take turns. A copy, also by
     ``pickle``, is a separate network with the same genes; ``net.fork()`` shares the values.
     ``net.graph`` can be saved and drawn, and ``rg.to_networkx(net.graph)`` is its graph for
     networkx.
@@ -69,22 +83,19 @@ class Network:
     (2, 0)
     """
 
+    # The flat program, until somebody may change the graph: then it is what counts.
+    _program: Any
+    _config: Any
+    _known: Any = None
+    _graph: Any = None
+    _run: rg.Run | None = None
+    # In a fork, nodes from before the fork stay alive when they are not used any more, unless
+    # they are removed.
+    _is_fork = False
+
     def __init__(self, phenotype: Phenotype, config: Any) -> None:
-        self.graph = graph = new_graph()
+        self._program = program_of(FEED_FORWARD, phenotype)
         self._config = config
-        self._run: rg.Run | None = None
-        # Everything that describes the network is in the graph, so that a failed transaction
-        # restores it.
-        bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
-        self._phenotype = graph.input(_plain(bare), name="phenotype")
-        self._known = self._phenotype.value, bare
-        self._inputs = [graph.input(np.zeros(1), name=node_name(key)) for key in phenotype.inputs]
-        self._given = np.zeros((0, 0))
-        # In a fork, nodes from before the fork stay alive when they are not used any more, unless
-        # they are removed.
-        self._is_fork = False
-        self._lock = RLock()
-        self._become(phenotype)
 
     @classmethod
     def create(
@@ -121,18 +132,66 @@ class Network:
                 for source in neuron.sources:
                     weight = unique_value or random.uniform(-1.0, 1.0)
                     genome.connections[source, key].weight = weight
-        return cls(feed_forward(genome, config), config)
+        self = object.__new__(cls)
+        self._program = read(FEED_FORWARD, genome, config)
+        self._config = config
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the network computes, with its present genes, and no value."""
-        with self._lock:
-            known = replace(self.phenotype, neurons=self._neurons())
-        return type(self), (known, self._config)
+        known = self.phenotype
+        if self._program is None:
+            with self._lock:
+                known = replace(known, neurons=self._neurons())
+        return _again, (type(self), known, self._config)
 
     def __repr__(self) -> str:
         known = self.phenotype
         counts = len(known.inputs), len(known.neurons), len(known.outputs)
         return "<{}: {} inputs, {} neurons, {} outputs>".format(type(self).__name__, *counts)
+
+    # --- the graph ---------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> rg.Graph:
+        """The graph, from now on what the network computes with."""
+        if self._program is not None:
+            with _opening:
+                self._open()
+        return self._graph
+
+    def _open(self) -> None:
+        """Make the graph what counts, in the state that the flat program is in."""
+        program = self._program
+        if program is None:
+            return
+        self._build()
+        if self._run is None and program.given:
+            with self._lock:
+                given = np.array(program.bank(0)[: program.inputs]).reshape(-1, 1)
+                self._graph.set(dict(zip(self._inputs, given, strict=True)))
+                self._run = self._graph.forward(self._outputs)
+                self._given = given
+        self._program = None
+
+    def _build(self) -> None:
+        if self._graph is not None:
+            return
+        phenotype = self.phenotype
+        self._lock = RLock()
+        graph = new_graph()
+        # Everything that describes the network is in the graph, so that a failed transaction
+        # restores it.
+        bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
+        self._phenotype = graph.input(_plain(bare), name="phenotype")
+        self._inputs = [graph.input(np.zeros(1), name=node_name(key)) for key in phenotype.inputs]
+        self._given = np.zeros((0, 0))
+        self._graph, self._known = graph, (self._phenotype.value, bare)
+        try:
+            self._become(phenotype, {})
+        except BaseException:
+            self._graph = self._known = None
+            raise
 
     # --- values ------------------------------------------------------------------------------
 
@@ -173,6 +232,11 @@ class Network:
     @property
     def phenotype(self) -> Phenotype:
         """The neurons that the genome expresses."""
+        program = self._program
+        if program is not None:
+            if self._known is None:
+                self._known = None, phenotype_of(program)
+            return self._known[1]
         plain, known = self._known
         if self._phenotype.value is not plain:  # a failed transaction has restored an earlier one
             plain = self._phenotype.value
@@ -188,13 +252,17 @@ class Network:
     @property
     def outputs(self) -> rg.Var:
         """The node of all outputs, of shape (samples, outputs)."""
+        if self._program is not None:
+            with _opening:
+                self._open()
         return self._outputs
 
     @property
     def ran(self) -> tuple[int, ...]:
         """The keys of the neurons that the latest ``activate`` computed, in their order."""
         if self._run is None:
-            return ()
+            program = self._program
+            return tuple(self.phenotype.neurons) if program is not None and program.ran else ()
         names = [var.name for var in self._run.ran]
         return tuple([int(name[7:]) for name in names if name.startswith("neuron ")])
 
@@ -222,10 +290,25 @@ class Network:
         --------
         See ``Network``.
         """
+        program = self._program
+        if program is not None:
+            found = program.activate(inputs)
+            if found is not None:
+                self._run = None
+                return found
+        return self._activate(inputs)
+
+    def _activate(self, inputs: Any) -> Any:
+        """Do what ``activate`` does for many samples, or in the graph."""
         given, alone = columns(inputs, self.phenotype.inputs)
+        if self._program is not None:
+            if alone:
+                return self.activate(given.ravel().tolist())
+            with _opening:
+                self._build()
         with self._lock:
-            self.graph.set(self._changed(given))
-            self._run = self.graph.forward(self._outputs)
+            self._graph.set(self._changed(given))
+            self._run = self._graph.forward(self._outputs)
             value = self._outputs.value
             self._given = given
         if alone:
@@ -284,9 +367,16 @@ class Network:
         --------
         See ``Network``.
         """
+        if self._config is None:
+            raise rg.DTypeError(
+                "net.update(genome): the network was made from node_evals and has no config to read a "
+                "genome with. Make it by create(genome, config)."
+            )
         phenotype = feed_forward(genome, self._config)
+        with _opening:
+            self._open()
         with self._lock:
-            self._become(phenotype)
+            self._become(phenotype, self.phenotype.neurons)
 
     def fork(self, genome: Any = None) -> Any:
         """Return a twin that shares all values, for a child.
@@ -315,11 +405,12 @@ class Network:
         (False, True)
         """
         child = object.__new__(type(self))
+        child._program, child._config = None, self._config
+        with _opening:
+            self._open()
         with self._lock:
-            child.graph = graph = self.graph.fork()
+            child._graph = graph = self._graph.fork()
             child._known, child._given = self._known, self._given
-        child._config = self._config
-        child._run = None
         child._phenotype = graph["phenotype"]
         child._inputs = [graph[var.name] for var in self._inputs]
         child._outputs = graph["outputs"]
@@ -337,6 +428,8 @@ class Network:
         --------
         See ``fit``.
         """
+        if self._program is not None:
+            return
         with self._lock:
             self._describe(replace(self.phenotype, neurons=self._neurons()))
 
@@ -347,16 +440,16 @@ class Network:
             for key, one in self.phenotype.neurons.items()
         }
 
-    def _become(self, phenotype: Phenotype) -> None:
-        """Change the graph to that of another phenotype, in one transaction."""
-        graph, old, new = self.graph, self.phenotype.neurons, phenotype.neurons
+    def _become(self, phenotype: Phenotype, old: dict[int, Neuron]) -> None:
+        """Change the graph from these neurons to those of a phenotype, in one transaction."""
+        graph, new = self._graph, phenotype.neurons
         kept = [key for key in new if key in old]
         leaving = [key for key in old if key not in new]
         rewired = {k for k in kept if old[k].takes_in != new[k].takes_in}
         resized = {k for k in rewired if len(old[k].genes) != len(new[k].genes)}
-        nodes = {key: self[key] for key in (*phenotype.inputs, *kept)}
-        genes = {key: self.genes(key) for key in kept}
-        former = [*map(self.__getitem__, leaving), *map(self.genes, leaving)]
+        nodes = {key: graph[node_name(key)] for key in (*phenotype.inputs, *kept)}
+        genes = {key: graph[genes_name(key)] for key in kept}
+        former = [graph[name(key)] for name in (node_name, genes_name) for key in leaving]
 
         def potential(key: int) -> rg.Var:
             if key not in genes:
@@ -412,8 +505,22 @@ class Network:
         return list(found)
 
 
+def _again(cls: Any, phenotype: Phenotype, config: Any) -> Any:
+    self = object.__new__(cls)
+    self._program, self._config = program_of(FEED_FORWARD, phenotype), config
+    return self
+
+
 class FeedForwardNetwork(Network):
-    """neat-python's ``FeedForwardNetwork`` with its attributes; else a ``Network``.
+    """neat-python's ``FeedForwardNetwork``, also by its constructor; else a ``Network``.
+
+    Parameters
+    ----------
+    inputs, outputs : list of int
+        Keys.
+    node_evals : list of tuple
+        For each neuron its key, activation, aggregation, bias, response, and pairs of a source and
+        a weight; each behind its sources.
 
     Examples
     --------
@@ -428,6 +535,10 @@ class FeedForwardNetwork(Network):
     True
     """
 
+    def __init__(self, inputs: Any, outputs: Any, node_evals: Any) -> None:
+        self._program = program_of_evaluations(FEED_FORWARD, inputs, outputs, node_evals)
+        self._config = None
+
     @property
     def input_nodes(self) -> list[int]:
         """The keys of the inputs."""
@@ -439,7 +550,23 @@ class FeedForwardNetwork(Network):
         return list(self.phenotype.outputs)
 
     @property
+    def node_evals(self) -> list[tuple[Any, ...]]:
+        """The neurons as neat-python has them, sources first; a copy."""
+        if self._program is not None:
+            return evaluations(self._program)
+        return evaluations(
+            program_of(FEED_FORWARD, replace(self.phenotype, neurons=self._neurons()))
+        )
+
+    @property
     def values(self) -> dict[int, float]:
-        """The values of inputs and neurons at the latest activation by one sample."""
-        keys = [*self.phenotype.inputs, *self.phenotype.neurons]
-        return {key: np.ravel(self[key].value)[0].item() for key in keys}
+        """The values of inputs and neurons at the latest activation by one sample; a copy."""
+        program = self._program
+        if program is None or self._run is not None:
+            keys = [*self.phenotype.inputs, *self.phenotype.neurons]
+            nodes = {key: self._graph[node_name(key)] for key in keys}
+            return {key: np.ravel(one.value)[0].item() for key, one in nodes.items()}
+        keys = program.keys
+        if program.given:
+            return dict(zip(keys, program.bank(0), strict=True))
+        return dict.fromkeys([*keys[: program.inputs], *[keys[slot] for slot in program.out]], 0.0)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from reactgrad import DTypeError
 from reactgrad.neat._activations import ACTIVATIONS
 from reactgrad.neat._aggregations import AGGREGATIONS
-from reactgrad.neat._errors import GenomeError
+from reactgrad.neat._errors import GenomeError, UnknownFunctionError
 
 # For each node its sources with weights, in the genome's order.
 Links = dict[int, dict[int, float]]
@@ -125,6 +125,47 @@ def recurrent(genome: Any, config: Any) -> Phenotype:
                 raise _missing(genome, config, source, target)
     read = _read(genome, config, incoming, incoming, {})
     return Phenotype(inputs, outputs, _neurons(genome, read))
+
+
+def spiking(genome: Any, config: Any) -> tuple[list[int], list[int], dict[int, tuple[Any, ...]]]:
+    """Return inputs, outputs, and the arguments of the spiking neurons, as neat-python's ``IZNN`` has them.
+
+    All nodes from which connections lead to an output are neurons; connections that are enabled
+    carry spikes.
+
+    Raises
+    ------
+    GenomeError
+        If a connection begins at a node that is missing, or a gene holds no finite number.
+    DTypeError
+        If these are no genome and no config.
+    """
+    inputs, outputs = _pins(genome, config)
+    leading: Links = {}
+    for source, target in genome.connections:
+        leading.setdefault(target, {})[source] = 0.0
+    required = _required(inputs, outputs, leading)
+    incoming: dict[int, list[tuple[int, float]]] = {key: [] for key in required}
+    for (source, target), gene in genome.connections.items():
+        if gene.enabled and target in required:
+            if source not in required and source not in inputs:
+                raise _missing(genome, config, source, target)
+            incoming[target].append((source, gene.weight))
+    found: dict[int, tuple[Any, ...]] = {}
+    for key in required:
+        gene = genome.nodes.get(key)
+        if gene is None:
+            if key in outputs:
+                raise GenomeError(f"genome {genome.key} has no gene for its output {key}.")
+            target = next(b for b, all_ in leading.items() if key in all_)
+            raise _missing(genome, config, key, target)
+        numbers = gene.bias, gene.a, gene.b, gene.c, gene.d
+        weights = [weight for _, weight in incoming[key]]
+        words = ["the bias", "a", "b", "c", "d"]
+        words += [f"the weight of {source} -> {key}" for source, _ in incoming[key]]
+        _check_finite(genome, key, words, (*numbers, *weights))
+        found[key] = (*numbers, incoming[key])
+    return list(inputs), list(outputs), found
 
 
 def _pins(genome: Any, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -260,6 +301,10 @@ def neuron(
 def check_finite(genome: Any, key: int, genes: tuple[float, ...], links: Iterable[int]) -> None:
     """Raise ``GenomeError`` if one of the genes of a neuron is no finite number."""
     words = ["the bias", "the response", *[f"the weight of {source} -> {key}" for source in links]]
+    _check_finite(genome, key, words, genes)
+
+
+def _check_finite(genome: Any, key: int, words: list[str], genes: tuple[Any, ...]) -> None:
     for word, number in zip(words, genes, strict=True):
         try:
             finite = math.isfinite(number) and isinstance(number, Real)
@@ -279,13 +324,21 @@ def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
     settings = config.genome_config
     known = settings.activation_defs if what == "activation" else settings.aggregation_function_defs
     if not known.is_valid(name):
-        raise GenomeError(
+        raise UnknownFunctionError(
             f"genome {genome.key}: the {what} of node {key} is {name!r}, which the config does not know "
             f"(it knows: {', '.join(known.functions)}). Add it, config.genome_config.add_{what}"
             f"({name!r}, function)."
         )
     function = known.get(name)
-    return name if function.__module__ == f"neat.{what}s" and name in _OURS[what] else function
+    return own_name(function, what) or function
+
+
+def own_name(function: Any, what: str) -> str | None:
+    """Return neat-python's name of one of its functions, of `what` kind; ``None`` for others."""
+    if getattr(function, "__module__", None) != f"neat.{what}s":
+        return None
+    name = function.__name__.removesuffix(f"_{what}")
+    return name if name in _OURS[what] else None
 
 
 def _missing(genome: Any, config: Any, source: int, target: int) -> GenomeError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,15 @@ import reactgrad as rg
 from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
-from reactgrad.neat._phenotype import Phenotype, recurrent
+from reactgrad.neat._phenotype import Neuron, Phenotype
+from reactgrad.neat._program import (
+    RECURRENT,
+    evaluations,
+    phenotype_of,
+    program_of,
+    program_of_evaluations,
+    read,
+)
 from reactgrad.neat._samples import columns, rows
 
 
@@ -31,20 +41,30 @@ def _resting(phenotype: Phenotype) -> set[int]:
     return read.union(phenotype.outputs) - phenotype.neurons.keys() - set(phenotype.inputs)
 
 
+_opening = RLock()  # of threads that build the graph of one network, one does
+
+
 class RecurrentNetwork:
     """neat-python's ``RecurrentNetwork``, on a graph.
 
-    Made by ``RecurrentNetwork.create`` for one genome; it is not updated or forked. Each call of
-    ``activate`` is one step in time: inputs reach the neurons they are connected to, and all
-    neurons change at once. ``net[key]`` is the node of a neuron at the latest step, computed from
-    its own genes and from inputs that hold the step before. Genes that are set,
-    ``net.genes(key).set(...)``, count from the next step on: earlier steps are not computed again.
-    A step that fails is not made.
+    Made by ``RecurrentNetwork.create`` for one genome, or from neat-python's ``node_evals``; it is
+    not updated or forked. Each call of ``activate`` is one step in time: inputs reach the neurons
+    they are connected to, and all neurons change at once. A step for one sample is made by a loop
+    without any graph, with the bits that neat-python gives. The graph comes into being when
+    somebody asks for it or for a node, or steps with many samples; from then on it makes the steps.
 
-    Attributes
+    ``net[key]`` is the node of a neuron at the latest step, computed from its own genes and from
+    inputs that hold the step before. Genes that are set, ``net.genes(key).set(...)``, count from the
+    next step on: earlier steps are not computed again. A step that fails is not made. A copy, also
+    by ``pickle``, has the same genes and the state of its neurons.
+
+    Parameters
     ----------
-    graph : rg.Graph
-    phenotype : Phenotype
+    inputs, outputs : list of int
+        Keys.
+    node_evals : list of tuple
+        For each neuron its key, activation, aggregation, bias, response, and pairs of a source and
+        a weight.
 
     Examples
     --------
@@ -59,12 +79,36 @@ class RecurrentNetwork:
     True
     """
 
-    graph: rg.Graph
-    phenotype: Phenotype
+    # The flat program, until there is a graph.
+    _program: Any
+    _graph: Any = None
+    _phenotype: Any = None
 
-    def __init__(self, phenotype: Phenotype) -> None:
-        self.graph = graph = new_graph()
-        self.phenotype = phenotype
+    def __init__(self, inputs: Any, outputs: Any, node_evals: Any) -> None:
+        self._program = program_of_evaluations(RECURRENT, inputs, outputs, node_evals)
+
+    @property
+    def phenotype(self) -> Phenotype:
+        """The neurons that the genome expresses."""
+        if self._phenotype is None:
+            self._phenotype = phenotype_of(self._program)
+        return self._phenotype
+
+    @property
+    def graph(self) -> rg.Graph:
+        """The graph, which makes the steps from now on."""
+        if self._program is not None:
+            with _opening:
+                self._open()
+        return self._graph
+
+    def _open(self) -> None:
+        """Build the graph, in the state that the flat program is in."""
+        program = self._program
+        if program is None:
+            return
+        graph, phenotype = new_graph(), self.phenotype
+        self._lock = RLock()
         self._genes = {
             key: graph.param(np.array(one.genes, np.float64), name=genes_name(key))
             for key, one in phenotype.neurons.items()
@@ -79,6 +123,16 @@ class RecurrentNetwork:
             var.name = node_name(key)
         self._values = {**self._now, **still}
         self._held: dict[int, Any] = {}
+        self._active = program.active
+        if program.given:
+            before, now = [
+                dict(zip(program.keys, program.bank(i), strict=True))
+                for i in (1 - program.active, program.active)
+            ]
+            graph.set({var: np.full(1, before[key]) for key, var in self._before.items()})
+            graph.forward(*self._now.values())
+            self._held = {key: np.full(1, now[key]) for key in self._now}
+        self._graph, self._program = graph, None
 
     @classmethod
     def create(cls, genome: Any, config: Any) -> RecurrentNetwork:
@@ -96,7 +150,59 @@ class RecurrentNetwork:
             unknown function. Cycles are welcome. As in neat-python, a node that no enabled connection
             leads to stays 0, whatever its bias.
         """
-        return cls(recurrent(genome, config))
+        self = object.__new__(cls)
+        self._program = read(RECURRENT, genome, config)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the network with its present genes and state, and no graph."""
+        active, banks = self.active, self.values
+        return _again, (type(self), self._described(), active, banks)
+
+    def _described(self) -> Phenotype:
+        """Return the neurons with the genes that they have now."""
+        if self._program is not None:
+            return self.phenotype
+        neurons: dict[int, Neuron] = {
+            key: one._replace(genes=tuple(self._genes[key].value.tolist()))
+            for key, one in self.phenotype.neurons.items()
+        }
+        return replace(self.phenotype, neurons=neurons)
+
+    @property
+    def input_nodes(self) -> list[int]:
+        """The keys of the inputs."""
+        return list(self.phenotype.inputs)
+
+    @property
+    def output_nodes(self) -> list[int]:
+        """The keys of the outputs."""
+        return list(self.phenotype.outputs)
+
+    @property
+    def node_evals(self) -> list[tuple[Any, ...]]:
+        """The neurons as neat-python has them; a copy."""
+        program = self._program
+        return evaluations(program_of(RECURRENT, self._described()) if program is None else program)
+
+    @property
+    def active(self) -> int:
+        """The place of the latest step in ``values``: 0 or 1."""
+        return self._active if self._program is None else self._program.active
+
+    @property
+    def values(self) -> list[dict[int, float]]:
+        """The values of all nodes before and after the latest step, of the first sample; a copy."""
+        program = self._program
+        if program is not None:
+            return [dict(zip(program.keys, program.bank(i), strict=True)) for i in (0, 1)]
+        still = dict.fromkeys(_resting(self.phenotype), 0.0)
+        begun = bool(self._held) or not self._now
+        before = {key: _first(var.value) if begun else 0.0 for key, var in self._before.items()}
+        now = {key: before[key] for key in self.phenotype.inputs}
+        now |= {key: _first(self._held.get(key, 0.0)) for key in self._now}
+        banks = [{**before, **still}, {**now, **still}]
+        return banks if self._active else banks[::-1]
 
     def __getitem__(self, key: int) -> rg.Var:
         """Return the node of a neuron or of an input, by its key in the genome.
@@ -115,7 +221,21 @@ class RecurrentNetwork:
         Takes and returns what ``Network.activate`` does, and raises the same errors; ``ShapeError``
         also if there are not as many samples as at the step before.
         """
+        program = self._program
+        if program is not None:
+            found = program.activate(inputs)
+            if found is not None:
+                return found
         given, alone = columns(inputs, self.phenotype.inputs)
+        if alone and self._program is not None:
+            return self.activate(given.ravel().tolist())
+        with _opening:
+            self._open()
+        with self._lock:
+            return self._step(given, alone)
+
+    def _step(self, given: Any, alone: bool) -> Any:
+        """Make a step in the graph."""
         samples = given.shape[1]
         values: dict[rg.Var, Any] = {
             self._before[key]: column for key, column in zip(self.phenotype.inputs, given)
@@ -129,15 +249,19 @@ class RecurrentNetwork:
                     "samples. Give one for each sequence, or begin anew with net.reset()."
                 )
             values[self._before[key]] = np.broadcast_to(held, (samples,))
-        self.graph.set(values)
-        self.graph.forward(*self._now.values())
+        self._graph.set(values)
+        self._graph.forward(*self._now.values())
+        self._active = 1 - self._active
         self._held = {key: var.value for key, var in self._now.items()}
         result = rows([self._values[key].value for key in self.phenotype.outputs], samples)
         return result[0].tolist() if alone else result
 
     def reset(self) -> None:
         """Set all neurons back to 0. The next step may have another number of samples."""
-        self._held = {}
+        if self._program is not None:
+            self._program.reset()
+        else:
+            self._held, self._active = {}, 0
 
     def unroll(self, steps: int) -> Unrolled:
         """Return the network over several steps as one graph, through which gradients pass.
@@ -169,7 +293,19 @@ class RecurrentNetwork:
         """
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise rg.DTypeError(f"unroll({steps!r:.60}): it takes a number of steps, at least 1.")
-        return Unrolled(self.graph, self.phenotype, self._genes, steps)
+        graph = self.graph
+        return Unrolled(graph, self.phenotype, self._genes, steps)
+
+
+def _first(value: Any) -> float:
+    return np.ravel(value)[0].item()
+
+
+def _again(cls: Any, phenotype: Phenotype, active: int, banks: list[dict[int, float]]) -> Any:
+    self = object.__new__(cls)
+    self._program = program_of(RECURRENT, phenotype)
+    self._program.resume(active, [[bank[key] for key in self._program.keys] for bank in banks])
+    return self
 
 
 class Unrolled:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import DTypeError, ShapeError, extend
+from reactgrad.neat._errors import SampleError
 
 
 def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], bool]:
@@ -37,9 +38,11 @@ def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], b
         )
     array = array.astype(np.float64, copy=False)
     if array.ndim not in (1, 2) or array.shape[-1] != len(inputs):
-        raise ShapeError(
-            f"the network has {len(inputs)} inputs and was given an array of shape {array.shape}. Give a "
-            f"list of {len(inputs)} numbers, or an array of shape (samples, {len(inputs)})."
+        got = array.shape[-1] if array.ndim else 1
+        raise SampleError(
+            f"Expected {len(inputs)} inputs, got {got}: the network has {len(inputs)} inputs and was given "
+            f"an array of shape {array.shape}. Give a list of {len(inputs)} numbers, or an array of shape "
+            f"(samples, {len(inputs)})."
         )
     alone = array.ndim == 1
     return np.ascontiguousarray(np.atleast_2d(array).T), alone

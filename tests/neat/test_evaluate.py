@@ -231,3 +231,15 @@ def test_a_masked_sample_is_missing() -> None:
     )
     np.testing.assert_array_equal(ours, theirs)
     assert not np.array_equal(ours, whole)
+
+
+@pytest.mark.parametrize("samples", [1, 5, 3000])
+def test_neurons_of_more_sources_than_an_op_has_operands(samples: int) -> None:
+    """The driver refused rows of more than 32 operands, and so all genomes of 31 inputs."""
+    settings = config(inputs=40)
+    genome = new_genome(settings, random.Random(1))
+    X = np.random.default_rng(0).normal(size=(samples, 40))
+    (found,) = neat.evaluate([genome], X, settings).outputs
+    peer = neat_python.nn.FeedForwardNetwork.create(genome, settings)
+    for row, one in zip(found[:5].tolist(), X[:5].tolist(), strict=True):
+        assert row == pytest.approx(peer.activate(one), rel=1e-12)

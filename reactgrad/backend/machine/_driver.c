@@ -23,8 +23,8 @@
 
 enum { OPERANDS, LOOP, DATA, SIZE, EXTENT, HEAD };
 
-/* More operands than any row has: `where` has four, `vecdot` six. */
-#define MOST_OPERANDS 32
+/* Rows of ops have fewer operands: `where` has four, `vecdot` six. Loops of users may have any number. */
+#define FEW_OPERANDS 32
 
 typedef void (*Loop)(char **, const intptr_t *, const intptr_t *, void *);
 
@@ -97,22 +97,28 @@ static PyObject *play_part(PyObject *module, PyObject *const *args, Py_ssize_t c
     }
     const intptr_t *begin = (const intptr_t *)given[0], *end = (const intptr_t *)given[1];
     const intptr_t first = given[2], size = given[3] - given[2];
+    intptr_t few[FEW_OPERANDS], *addresses = few, most = 0;
     for (const intptr_t *row = begin; row < end; row = next(row)) {
-        if (row[OPERANDS] > MOST_OPERANDS) {
-            PyErr_Format(PyExc_ValueError, "a row has %zd operands", (Py_ssize_t)row[OPERANDS]);
-            return NULL;
+        most = row[OPERANDS] > most ? row[OPERANDS] : most;
+    }
+    if (most > FEW_OPERANDS) {
+        addresses = PyMem_Malloc((size_t)most * sizeof(intptr_t));
+        if (addresses == NULL) {
+            return PyErr_NoMemory();
         }
     }
     Py_BEGIN_ALLOW_THREADS
     for (const intptr_t *row = begin; row < end; row = next(row)) {
         const intptr_t operands = row[OPERANDS];
-        intptr_t addresses[MOST_OPERANDS];
         for (intptr_t i = 0; i < operands; i++) {
             addresses[i] = row[HEAD + i] + first * row[HEAD + operands + i];
         }
         call_loop(row, addresses, &size);
     }
     Py_END_ALLOW_THREADS
+    if (addresses != few) {
+        PyMem_Free(addresses);
+    }
     Py_RETURN_NONE;
 }
 

@@ -1,0 +1,320 @@
+"""Genomes as arrays for neat-python's own loop: crossover, mutation and distance are compiled (``_genes.h``).
+
+Random numbers come from Python's ``random``, which gives each call of a loop its seed. So a run is
+repeated by its seed, and goes on exactly from a checkpoint.
+"""
+
+from __future__ import annotations
+
+import random
+from array import array
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from reactgrad.neat._program import FLAT
+
+
+class Rates(NamedTuple):
+    """The options of a config that genomes read, in the form that compiled loops take."""
+
+    mutation: array[float]
+    measure: tuple[float, float, float, float, int, int]
+    redraws: int
+
+
+_known: Final[WeakKeyDictionary[Any, Rates]] = WeakKeyDictionary()
+_places: Final[dict[str, int]] = {}
+
+
+def place_of(name: str) -> int:
+    """Return the place of a function's name in the list of the compiled loops."""
+    place = _places.get(name)
+    if place is None:
+        place = _places[name] = len(FLAT.names)
+        FLAT.names.append(name)
+    return place
+
+
+def rates_of(config: Any) -> Rates:
+    """Return the rates of a genome config; those that were read before, until ``forget`` is called."""
+    found = _known.get(config)
+    if found is None:
+        found = _known[config] = _read(config)
+    return found
+
+
+def forget(config: Any) -> None:
+    """Read the rates of a config anew the next time."""
+    _known.pop(config, None)
+
+
+def _read(config: Any) -> Rates:
+    numbers: list[float] = []
+    for name in ("weight", "bias", "response", "time_constant"):
+
+        def of(what: str, default: float = 0.0, name: str = name) -> Any:
+            return getattr(config, f"{name}_{what}", default)
+
+        numbers += of("mutate_rate"), of("replace_rate"), of("mutate_power")
+        kind = str(of("init_type")).lower()
+        is_uniform = "uniform" in kind and "gauss" not in kind and "normal" not in kind
+        numbers += of("init_mean", 1.0), of("init_stdev"), float(is_uniform)
+        numbers += of("min_value", -np.inf), of("max_value", np.inf)
+    numbers += config.enabled_mutate_rate, config.enabled_rate_to_true_add
+    numbers.append(config.enabled_rate_to_false_add)
+    for name in ("activation", "aggregation"):
+        options = [place_of(one) for one in getattr(config, f"{name}_options")]
+        numbers += getattr(config, f"{name}_mutate_rate"), len(options), *options
+    disjoint = config.compatibility_disjoint_coefficient
+    excess = getattr(config, "compatibility_excess_coefficient", "auto")
+    is_later = hasattr(config, "compatibility_enable_penalty")  # neat-python 2.1
+    measure = (
+        disjoint,
+        disjoint if excess == "auto" else float(excess),
+        config.compatibility_weight_coefficient,
+        getattr(config, "compatibility_enable_penalty", 1.0),
+        int(getattr(config, "compatibility_include_node_genes", True)),
+        int(is_later),
+    )
+    return Rates(array("d", map(float, numbers)), measure, int(is_later))
+
+
+class Genome:
+    """A genome of neat-python whose genes lie in arrays.
+
+    It takes the place of ``neat.DefaultGenome`` in populations of ``neat.Population``. ``nodes`` and
+    ``connections`` are dicts of neat-python's genes, made when somebody asks for them; what is
+    changed in them counts.
+
+    Attributes
+    ----------
+    key : int
+    fitness : float or None
+    """
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        self.fitness: float | None = None
+        self._genes = FLAT.genes()
+        self._view: tuple[dict[int, Any], dict[tuple[int, int], Any]] | None = None
+
+    # --- genes -------------------------------------------------------------------------------
+
+    @property
+    def genes(self) -> Any:
+        """The arrays."""
+        if self._view is not None:
+            self._load(*self._view)
+        return self._genes
+
+    @property
+    def nodes(self) -> dict[int, Any]:
+        """The nodes by key, as neat-python's genes."""
+        return self._seen()[0]
+
+    @property
+    def connections(self) -> dict[tuple[int, int], Any]:
+        """The connections by their two nodes, as neat-python's genes."""
+        return self._seen()[1]
+
+    def _seen(self) -> tuple[dict[int, Any], dict[tuple[int, int], Any]]:
+        if self._view is None:
+            types = import_module("neat.genes")
+            nodes: dict[int, Any] = {}
+            connections: dict[tuple[int, int], Any] = {}
+            rows, links = self._genes.rows()
+            for key, bias, response, constant, activation, aggregation in rows:
+                node = nodes[key] = types.DefaultNodeGene(key)
+                node.bias, node.response, node.time_constant = bias, response, constant
+                node.activation = FLAT.names[activation]
+                node.aggregation = FLAT.names[aggregation]
+            for source, target, innovation, weight, enabled in links:
+                link = types.DefaultConnectionGene((source, target), innovation=innovation)
+                connections[source, target] = link
+                link.weight, link.enabled = weight, enabled
+            self._view = nodes, connections
+        return self._view
+
+    def _load(self, nodes: dict[int, Any], connections: dict[tuple[int, int], Any]) -> None:
+        genes = self._genes = FLAT.genes()
+        for key, node in nodes.items():
+            places = place_of(node.activation), place_of(node.aggregation)
+            constant = getattr(node, "time_constant", 1.0)
+            genes.put_node(key, node.bias, node.response, constant, *places)
+        for (source, target), link in connections.items():
+            genes.put_link(source, target, link.innovation, link.weight, link.enabled)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickles hold: names of functions, since their places differ."""
+        rows, links = self.genes.rows()
+        names = FLAT.names
+        nodes = [(*row[:4], names[row[4]], names[row[5]]) for row in rows]
+        return {"key": self.key, "fitness": self.fitness, "nodes": nodes, "links": links}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take on what a pickle holds."""
+        self.key, self.fitness = state["key"], state["fitness"]
+        self._view = None
+        genes = self._genes = FLAT.genes()
+        for *numbers, activation, aggregation in state["nodes"]:
+            genes.put_node(*numbers, place_of(activation), place_of(aggregation))
+        for link in state["links"]:
+            genes.put_link(*link)
+
+    # --- neat-python's genome ----------------------------------------------------------------
+
+    def plain(self) -> Any:
+        """Return a ``neat.DefaultGenome`` with copies of the genes."""
+        twin = object.__new__(Genome)
+        twin.__setstate__(self.__getstate__())
+        found = import_module("neat.genome").DefaultGenome(self.key)
+        found.nodes, found.connections = twin.nodes, twin.connections
+        found.fitness = self.fitness
+        return found
+
+    def __str__(self) -> str:
+        return str(self.plain())
+
+    def size(self) -> tuple[int, int]:
+        """Return the numbers of nodes and of enabled connections."""
+        nodes, _, enabled = self.genes.size()
+        return nodes, enabled
+
+    def get_pruned_copy(self, genome_config: Any) -> Any:
+        """Return a ``neat.DefaultGenome`` with the genes that are used."""
+        return self.plain().get_pruned_copy(genome_config)
+
+    def configure_new(self, config: Any) -> None:
+        """Become a new genome, as the config says."""
+        first = import_module("neat.genome").DefaultGenome(self.key)
+        first.configure_new(config)
+        self._load(first.nodes, first.connections)
+        self._view = None
+
+    def configure_crossover(
+        self, genome1: Any, genome2: Any, config: Any, fitness_criterion: str | None = None
+    ) -> None:
+        """Become the child of two genomes."""
+        if fitness_criterion == "min":
+            is_better = genome1.fitness < genome2.fitness
+        else:
+            is_better = genome1.fitness > genome2.fitness
+        first, second = (genome1, genome2) if is_better else (genome2, genome1)
+        seed = random.getrandbits(64)
+        self._genes = first.genes.crossover(second.genes, seed, rates_of(config).redraws)
+        self._view = None
+
+    def distance(self, other: Any, config: Any) -> float:
+        """Return the distance by which genomes are divided into species."""
+        out = array("d", (0.0,))
+        FLAT.distances(self.genes, [other.genes], rates_of(config).measure, out)
+        return out[0]
+
+    def mutate(self, config: Any) -> None:
+        """Mutate the structure with the probabilities of the config, then all numbers."""
+        genes = self.genes
+        self._view = None
+        add_node, delete_node = config.node_add_prob, config.node_delete_prob
+        add_link, delete_link = config.conn_add_prob, config.conn_delete_prob
+        if config.single_structural_mutation:
+            total = max(1, add_node + delete_node + add_link + delete_link)
+            r = random.random() * total
+            if r < add_node:
+                self._add_node(genes, config)
+            elif r < add_node + delete_node:
+                self._delete_node(genes, config)
+            elif r < add_node + delete_node + add_link:
+                self._add_link(genes, config)
+            elif r < add_node + delete_node + add_link + delete_link:
+                self._delete_link(genes, config)
+        else:
+            draw = random.random
+            if draw() < add_node:
+                self._add_node(genes, config)
+            if draw() < delete_node:
+                self._delete_node(genes, config)
+            if draw() < add_link:
+                self._add_link(genes, config)
+            if draw() < delete_link:
+                self._delete_link(genes, config)
+        genes.mutate(rates_of(config).mutation, random.getrandbits(64))
+
+    def _add_node(self, genes: Any, config: Any) -> None:
+        _, links, _ = genes.size()
+        if not links:
+            if config.check_structural_mutation_surer():
+                self._add_link(genes, config)
+            return
+        source, target, innovation, weight, _ = genes.at(random.randrange(links))
+        tracker, keys = config.innovation_tracker, genes.node_keys()
+        if hasattr(tracker, "get_node_split"):
+            key, first, second = tracker.get_node_split(
+                source, target, lambda: config.get_new_node_key(keys)
+            )
+            if key in keys:
+                return
+        else:
+            key = config.get_new_node_key(keys)
+            first = tracker.get_innovation_number(source, key, "add_node_in")
+            second = tracker.get_innovation_number(key, target, "add_node_out")
+        gene = config.node_gene_type(key)
+        gene.init_attributes(config)
+        places = place_of(gene.activation), place_of(gene.aggregation)
+        # Without a bias, so that little changes at first.
+        genes.put_node(key, 0.0, gene.response, getattr(gene, "time_constant", 1.0), *places)
+        genes.put_link(source, target, innovation, weight, False)
+        genes.put_link(source, key, first, 1.0, True)
+        genes.put_link(key, target, second, weight, True)
+
+    def _add_link(self, genes: Any, config: Any) -> None:
+        keys, outputs = genes.node_keys(), config.output_keys
+        target = random.choice(keys)
+        source = random.choice([*config.input_keys, *[key for key in keys if key not in outputs]])
+        place = genes.find(source, target)
+        if place >= 0:
+            if config.check_structural_mutation_surer():
+                *link, _ = genes.at(place)
+                genes.put_link(*link, True)
+            return
+        if config.feed_forward and genes.closes_cycle(source, target):
+            return
+        innovation = config.innovation_tracker.get_innovation_number(
+            source, target, "add_connection"
+        )
+        gene = config.connection_gene_type((source, target), innovation=innovation)
+        gene.init_attributes(config)
+        genes.put_link(source, target, innovation, gene.weight, gene.enabled)
+
+    def _delete_node(self, genes: Any, config: Any) -> None:
+        hidden = [key for key in genes.node_keys() if key not in config.output_keys]
+        if hidden:
+            genes.drop_node(random.choice(hidden))
+            self._prune(genes, config)
+
+    def _delete_link(self, genes: Any, config: Any) -> None:
+        _, links, _ = genes.size()
+        if links:
+            genes.drop_link(random.randrange(links))
+            self._prune(genes, config)
+
+    def _prune(self, genes: Any, config: Any) -> None:
+        """Remove hidden nodes that lead to no output, as neat-python 2.1 does."""
+        if not rates_of(config).redraws:
+            return
+        leading: dict[int, list[int]] = {}
+        for source, target, _, _, enabled in genes.rows()[1]:
+            if enabled:
+                leading.setdefault(target, []).append(source)
+        used = set(config.output_keys)
+        pending = list(used)
+        while pending:
+            for source in leading.get(pending.pop(), ()):
+                if source not in used:
+                    used.add(source)
+                    pending.append(source)
+        for key in genes.node_keys():
+            if key not in used:
+                genes.drop_node(key)

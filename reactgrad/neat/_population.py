@@ -1,0 +1,154 @@
+"""A population that evolves as neat-python's does, with genomes as arrays and compiled operators."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from reactgrad.neat._genome import Genome, forget
+from reactgrad.neat._phenotype import check_config
+from reactgrad.neat._program import is_compiled
+from reactgrad.neat._species import SpeciesSet
+
+
+class Population:
+    """neat-python's ``Population`` with the same config, reporters and checkpoints, and many times
+    faster.
+
+    Genomes are arrays: crossover, mutation, distances and reading for evaluation are loops that
+    were compiled with the package. ``genome.nodes`` and ``genome.connections`` are made when
+    somebody asks for them. Draws have the distributions of neat-python's, and are not the same
+    draws: one seed gives another run than in neat-python, the same each time. Parents, elites,
+    stagnation and sizes of species are chosen by neat-python itself.
+
+    Parameters
+    ----------
+    config : neat.Config
+        It is copied; the config that the fitness function gets is ``population.config``.
+    initial_state : tuple, optional
+        As for neat-python's.
+    seed : int, optional
+        Sets Python's ``random``, as in neat-python.
+    exact : bool
+        True for neat-python's own genomes, whose draws depend on the seed as there. So it is, too,
+        where there was no compiler when the package was installed.
+
+    Raises
+    ------
+    DTypeError
+        If this is no config, or if genes, genomes or species of your own stand in it, which arrays
+        cannot hold. Write ``exact=True`` for them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reactgrad import neat
+    >>> from reactgrad.demo import neat_config
+    >>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([0, 1, 1, 0])
+    >>> config = neat_config(pop_size=50)
+    >>> def fitness(genomes, config):
+    ...     outputs = neat.evaluate(genomes, X, config).outputs
+    ...     return [1.0 - np.mean((one[:, 0] - y) ** 2) for one in outputs]
+    >>> population = neat.Population(config, seed=1)
+    >>> winner = population.run(fitness, 10)
+    >>> len(population.population), winner.fitness > 0.7
+    (50, True)
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        initial_state: Any = None,
+        seed: int | None = None,
+        exact: bool = False,
+    ) -> None:
+        check_config(config)
+        self.exact = exact or not is_compiled()
+        if not self.exact:
+            config = _for_arrays(config)
+        make = import_module("neat.population").Population
+        self._inner = make(config, initial_state, seed)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what neat-python's population has: ``population``, ``species``, ``generation``, ..."""
+        if name == "_inner":
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __repr__(self) -> str:
+        genomes, species = len(self.population), len(self.species.species)
+        return f"<Population: generation {self.generation}, {genomes} genomes, {species} species>"
+
+    def run(self, fitness_function: Callable[[Any, Any], Any], n: int | None = None) -> Any:
+        """Evolve until the fitness threshold of the config is met, or for `n` generations.
+
+        Parameters
+        ----------
+        fitness_function : callable
+            ``f(genomes, config)`` with a list of pairs of a key and a genome. It sets the
+            ``fitness`` of each genome, or returns an array of them in the order of the list.
+        n : int, optional
+
+        Returns
+        -------
+        genome
+            The best one ever seen.
+
+        Raises
+        ------
+        ShapeError
+            If an array is returned that has not one number for each genome.
+
+        Examples
+        --------
+        See ``Population``.
+        """
+
+        def evaluate(genomes: list[tuple[int, Any]], config: Any) -> None:
+            forget(config.genome_config)  # which the user may have changed
+            found = fitness_function(genomes, config)
+            if found is None:
+                return
+            values = np.asarray(found, dtype=float)
+            if values.shape != (len(genomes),):
+                raise rg.ShapeError(
+                    f"the fitness function returned an array of shape {values.shape} for {len(genomes)} "
+                    "genomes. Return one number for each, or None if it sets genome.fitness."
+                )
+            for (_, genome), value in zip(genomes, values.tolist(), strict=True):
+                genome.fitness = value
+
+        return self._inner.run(evaluate, n)
+
+
+def _for_arrays(config: Any) -> Any:
+    """Return a copy of a config for genomes as arrays."""
+    if config.genome_type is Genome:
+        return config
+    genome = config.genome_config
+    types = {
+        "genome_type": (config.genome_type, "neat.genome", "DefaultGenome"),
+        "node_gene_type": (genome.node_gene_type, "neat.genes", "DefaultNodeGene"),
+        "connection_gene_type": (
+            genome.connection_gene_type,
+            "neat.genes",
+            "DefaultConnectionGene",
+        ),
+    }
+    for name, (given, module, wanted) in types.items():
+        if (given.__module__, given.__name__) != (module, wanted):
+            raise rg.DTypeError(
+                f"Population was given a config whose {name} is {given.__name__}. Arrays hold genes of "
+                f"neat.{wanted} only. Write neat.Population(config, exact=True) for others."
+            )
+    found = copy.copy(config)
+    found.genome_type = Genome
+    target = getattr(config.species_set_config, "target_num_species", "none")
+    if config.species_set_type.__name__ == "DefaultSpeciesSet" and target == "none":
+        found.species_set_type = SpeciesSet
+    return found
