@@ -118,7 +118,7 @@ def find_generation(
     gen.forward = sum(slot not in apart for _, slot in gen.edges)
     gen.sources = frozenset([parent for parent, _ in gen.edges])
     gen.numbers = tuple(
-        [p for p in gen.sources if leaf[p] and host.ops[p] is CONST and not host.in_sight(p)]
+        [p for p in gen.sources if leaf[p] and host.numbers.get(key_of(host.data[p])) == p]
     )
     if gradients and known is not None:
         start = number(gradients[0])

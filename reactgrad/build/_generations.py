@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.build._generation import Generation, find_generation, is_same, key_of
 from reactgrad.core._handles import tidy
+from reactgrad.core._rows import number_key
 from reactgrad.flow._autocast import open_casts
 from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
 from reactgrad.flow._saved import hooks_here, open_hooks
@@ -36,6 +36,7 @@ from reactgrad.nodes._site import user_site
 from reactgrad.scheduler import give_up, park, take
 
 if TYPE_CHECKING:
+    from reactgrad.build._generation import Generation
     from reactgrad.core._core import Core
 
 # A loop has two generations in turn, or three. More are kept for loops that alternate.
@@ -155,6 +156,9 @@ class Generations:
         )
 
     def _park(self, graph: Core, root: int, key: Any, known: tuple[Any, int] | None) -> None:
+        # Imported here: most graphs park nothing.
+        from reactgrad.build._generation import find_generation, is_same
+
         gen = self.of.get(root)
         if gen is not None and (gen.root != root or not is_same(graph, gen, known)):
             self.give_up(graph, gen)
@@ -203,7 +207,7 @@ class Generations:
         topology = scheduler.topology
         for slot in gen.numbers:
             if topology.serial[slot] and not topology.children[slot] and not host.holds(slot):
-                key = key_of(host.data[slot])
+                key = number_key(host.data[slot])
                 if host.numbers.get(key) == slot:
                     self.spare_numbers[key] = slot
                     del host.numbers[key]
