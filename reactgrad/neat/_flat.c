@@ -1,6 +1,7 @@
 /* Networks as flat programs: reads a genome into arrays, and computes one sample at the speed of a loop in C.
  *
- * `_program.h` computes them, `_reading.h` makes them from genomes, `_genes.h` are genomes as arrays.
+ * `_program.h` computes them, `_reading.h` makes them from genomes, `_genes.h` are genomes as arrays, `_spikes.h` is a
+ * step of spiking neurons.
  *
  * All is written against the stable interface of CPython, without NumPy's headers. `_program` does the same in Python, and
  * does what this leaves alone: `read` and `activate` return None for whatever is unusual.
@@ -24,6 +25,8 @@
 #include "_genes.h"
 
 #include "_reading.h"
+
+#include "_spikes.h"
 
 /* --- computing --------------------------------------------------------------------------------- */
 
@@ -546,6 +549,7 @@ static PyObject *set_array_type(PyObject *module, PyObject *type)
 }
 
 static PyMethodDef methods[] = {
+    {"spike", (PyCFunction)(void (*)(void))spike, METH_FASTCALL, PyDoc_STR("Make a step of spiking neurons.")},
     {"set_array_type", set_array_type, METH_O, PyDoc_STR("Say which type arrays have.")},
     {"read", (PyCFunction)(void (*)(void))read_program, METH_FASTCALL,
      PyDoc_STR("Return the program of a genome, or None if something about it is unusual.")},
@@ -568,6 +572,9 @@ static int set_up(PyObject *module)
     name_aggregation = PyUnicode_InternFromString("aggregation");
     name_constant = PyUnicode_InternFromString("time_constant");
     program_type = (PyTypeObject *)PyType_FromSpec(&program_spec);
+    if (!name_spikes()) {
+        return -1;
+    }
     genes_type = (PyTypeObject *)PyType_FromSpec(&genes_spec);
     function_names = PyList_New(0);
     if (genes_type == NULL || PyModule_AddObjectRef(module, "Genes", (PyObject *)genes_type) < 0 ||

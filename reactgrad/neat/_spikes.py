@@ -10,6 +10,14 @@ from typing import Any
 
 from reactgrad.neat._errors import SampleError
 from reactgrad.neat._phenotype import spiking
+from reactgrad.neat._program import FLAT
+
+
+def _no_spike(neurons: Any, given: Any, dt_msec: float, kind: type) -> bool:
+    return False
+
+
+spike: Any = _no_spike if FLAT is None else FLAT.spike
 
 
 class IZNeuron:
@@ -151,6 +159,8 @@ class IZNN:
     def advance(self, dt_msec: float) -> list[float]:
         """Make a step of so many milliseconds; return for each output whether it fired, 1 or 0."""
         neurons, given = self.neurons, self.input_values
+        if spike(neurons, given, dt_msec, IZNeuron):
+            return [neurons[key].fired for key in self.outputs]
         for one in neurons.values():
             current = one.bias
             for source, weight in one.inputs:

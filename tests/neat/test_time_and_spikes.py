@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad import neat
-from reactgrad.neat import _plain, _program
+from reactgrad.neat import _plain, _program, _spikes
 from tests.neat.mutations import TAME, Mutations, config, connect, neat_python, new_genome
 
 SETTINGS = config(feed_forward=False)
@@ -27,6 +27,7 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     if request.param == "plain":
         monkeypatch.setattr(_program, "FLAT", None)
         monkeypatch.setattr(_program, "_read", _plain.read)
+        monkeypatch.setattr(_spikes, "spike", lambda *args: False)
     elif not _program.is_compiled():
         pytest.skip("there was no compiler when the package was built")
 
@@ -142,6 +143,7 @@ def spiking(seed: int) -> Any:
     return genome
 
 
+@pytest.mark.usefixtures("_way")
 @pytest.mark.parametrize("seed", range(20))
 def test_spikes_are_neat_pythons(seed: int) -> None:
     genome = spiking(seed)
@@ -167,6 +169,37 @@ def test_spikes_are_neat_pythons(seed: int) -> None:
     net.reset()
     assert all(one.v == one.c and one.fired == 0.0 for one in net.neurons.values())
     assert net.get_time_step_msec() == peer.get_time_step_msec()
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_network_whose_neurons_are_changed_and_overflow() -> None:
+    params = neat_python.iznn.REGULAR_SPIKING_PARAMS
+    pairs = []
+    for module in (neat, neat_python.iznn):
+        neurons = {
+            key: module.IZNeuron(bias=1, inputs=[(-1, 2), (1 - key, 0.5)], **params)
+            for key in (0, 1)
+        }
+        pairs.append(module.IZNN(neurons, [-1], [0, 1]))
+    for net in pairs:
+        net.set_inputs([np.float64(9.0)])
+        net.neurons[1].v = 1e200
+        net.neurons[0].inputs.append((1, 3.0))
+    for _ in range(400):
+        assert pairs[0].advance(0.5) == pairs[1].advance(0.5)
+        for key in (0, 1):
+            one, other = (net.neurons[key] for net in pairs)
+            assert (one.v, one.u, one.current) == (other.v, other.u, other.current)
+
+    class Silent(neat.IZNeuron):
+        def advance(self, dt_msec: float) -> None:
+            self.fired = 0.5
+
+    net = neat.IZNN({0: Silent(0.0, 0.02, 0.2, -65.0, 8.0, [])}, [], [0])
+    assert net.advance(0.5) == [0.5]
+    bare = neat.IZNN({0: neat.IZNeuron(0.0, 0.02, 0.2, -65.0, 8.0, [(-1, 1.0)])}, [-1], [0])
+    with pytest.raises(KeyError):
+        bare.advance(0.5)
 
 
 def test_a_neuron_that_overflows_comes_to_rest() -> None:
