@@ -103,7 +103,10 @@ def test_distances_are_neat_pythons() -> None:
 
 @needs_arrays
 def test_species_are_those_of_neat_pythons_rule() -> None:
-    population = evolved(2, 8, compatibility_threshold=1.0)
+    population = evolved(2, 8)
+    genomes, functions = list(population.population.values()), population.config.genome_config
+    found = [genomes[0].distance(one, functions) for one in genomes[1:]]
+    population.config.species_set_config.compatibility_threshold = 0.5 * float(np.median(found))
     kinds = neat_python.species.DefaultSpeciesSet, type(population.species)
     twin, ours = [
         kind(population.config.species_set_config, population.reporters) for kind in kinds
