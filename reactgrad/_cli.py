@@ -301,6 +301,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         ("backend", "numpy" + (", cupy" if "cupy" in present else "")),
         ("gpu", _gpu()),
         ("driver", _driver()),
+        ("flat programs", _flat_programs()),
         ("threads", _threads()),
         ("blas", _blas()),
     )
@@ -363,6 +364,14 @@ def _driver() -> str:
     if driver is None:
         return "none (no C compiler when reactgrad was installed); single NumPy calls, or numba under jit"
     return f"compiled: {os.path.basename(driver.__file__)}"
+
+
+def _flat_programs() -> str:
+    """Say whether networks of ``reactgrad.neat`` answer one sample by compiled code."""
+    found = importlib.util.find_spec("reactgrad.neat._flat")
+    if found is None or found.origin is None:
+        return "none (no C compiler when reactgrad was installed); networks answer one sample in Python"
+    return f"compiled: {os.path.basename(found.origin)}"
 
 
 def _threads() -> str:
