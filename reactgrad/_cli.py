@@ -301,7 +301,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         ("backend", "numpy" + (", cupy" if "cupy" in present else "")),
         ("gpu", _gpu()),
         ("driver", _driver()),
-        ("flat programs", _flat_programs()),
+        ("networks", _flat_programs()),
         ("threads", _threads()),
         ("blas", _blas()),
     )

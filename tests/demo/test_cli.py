@@ -238,6 +238,7 @@ def test_doctor_names_what_is_there(capsys) -> None:
         "backend",
         "gpu",
         "driver",
+        "networks",
         "threads",
         "blas",
     ]
