@@ -80,11 +80,6 @@ class Generations:
         self._seen: dict[Any, None] = {}  # op and line of results that died
         self._misses: dict[Any, int] = {}
 
-    @property
-    def busy(self) -> bool:
-        """True if the release of a node may concern a generation."""
-        return bool(self.of or self.going)
-
     def remember(self, graph: Core, root: int, entry: Any) -> None:
         """Note what the handle of an output has of gradients, after the first ``backward`` from it."""
         known = self.entries.get(root)
@@ -99,8 +94,9 @@ class Generations:
         orphans, topology = scheduler.orphans, scheduler.topology
         serial, children, parents = topology.serial, topology.children, topology.parents
         entries = self.entries
-        roots = [slot for slot in orphans if not children[slot] or slot in entries]
-        for root in roots:
+        for root in (*orphans,):
+            if children[root] and root not in entries:
+                continue
             if not serial[root] or not parents[root] or host.handles[root] is not None:
                 continue
             if root in self.going:
@@ -394,10 +390,9 @@ class Generations:
 
     def flush(self, graph: Core) -> None:
         """Release all parked rows, and forget all generations."""
-        if self.by_root or self.entries:
-            self.give_up_all(graph)
-            self.entries.clear()
-            tidy(graph)  # now, or programs that nobody has any more would follow the change to come
+        self.give_up_all(graph)
+        self.entries.clear()
+        tidy(graph)  # now, or programs that nobody has any more would follow the change to come
 
     def forget(self) -> None:
         """Forget all generations, whatever state they are in; the scheduler releases their rows."""

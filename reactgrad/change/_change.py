@@ -66,7 +66,9 @@ class Change:
         self._doubtful: dict[int, ReactgradError] = {}
 
     def __enter__(self) -> Change:
-        self._graph._generations.flush(self._graph)
+        generations = self._graph._generations
+        if generations.by_root or generations.entries:
+            generations.flush(self._graph)
         if self._departure is None and self._graph._shapes.now is not None:
             self._graph._shapes.clear(self._graph)
         unfinished = self._graph._scheduler.unfinished

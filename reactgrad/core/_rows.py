@@ -197,7 +197,8 @@ class Rows(Steps):
                 del self.numbers[key]
         if slot in self.name_of:
             self.named.pop(self.name_of[slot], None)
-        if (generations := self.generations).busy and (graph := self._graph()) is not None:
+        generations = self.generations
+        if (generations.of or generations.going) and (graph := self._graph()) is not None:
             generations.released(graph, slot)
         self.drop_grad(slot)
         if slot in self.owners:

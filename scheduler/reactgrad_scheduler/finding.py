@@ -61,7 +61,7 @@ class Finding(Runs):
             # Nodes that read others are slow to plan: their plan is stored at once.
             recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
             staleness.trace = {} if recorded else None
-        reached = self._flush()
+        reached = staleness.flush() if self.dirty is None else self._flush()
         # Of a group that was clean, only nodes that the change has reached need a walk.
         found = self.plans.of_group(were_clean, reached) if were_clean else targets
         known = self._known_plan(key[2], targets, found) if key is not None else None

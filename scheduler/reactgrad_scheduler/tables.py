@@ -316,7 +316,10 @@ class Tables:
         if self.versions.journal:
             self.versions.settle()
         if self.staleness.pending:
-            self._flush()
+            if self.dirty is None:  # the call of `_flush` is saved
+                self.staleness.flush()
+            else:
+                self._flush()
 
     def _flush(self) -> list[int]:
         """Turn the pending changes into marks, and their rows into records."""

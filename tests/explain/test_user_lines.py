@@ -591,7 +591,7 @@ def test_neat_nodes_of_a_network_and_what_is_no_genome() -> None:
 
     settings = config()
     net = neat.Network.create(new_genome(settings, random.Random(0)), settings)
-    assert {line_of(net[key]) for key in (0, 1)} == {place(1)}
+    assert {line_of(net[key]) for key in (0, 1)} == {place()}  # which asked for the first node
     with pytest.raises(rg.DTypeError) as caught:
         neat.Network.create(None, settings)
     assert part_of(caught.value) == "neat"
