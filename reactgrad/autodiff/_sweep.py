@@ -130,7 +130,8 @@ class Sweep(Rules):
         """Return the contributions to a node, ordered by the consumers' creation and position, and
         the consumers that were not asked yet.
         """
-        serial = self._graph._scheduler.topology.serial
+        topology = self._graph._scheduler.topology
+        serial, numbers = topology.serial, topology.numbers
         if slot == self._output:
             seed = self.seed._slot
             return [(0, 0, slot, Part(seed, serial[seed], None, None, (), False))], set()
@@ -151,7 +152,8 @@ class Sweep(Rules):
                 if part is None:
                     continue
                 if isinstance(part, Part) and serial[part.slot] == part.serial:
-                    found.append((serial[child], i, child, part))
+                    number = numbers[child] if child in numbers else serial[child]
+                    found.append((number, i, child, part))
                 else:
                     silent.add(child)
         # A fixed order: the bits of a sum must not depend on the order in which nodes were visited.

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from reactgrad.core._handles import tidy
 from reactgrad.core._rows import number_key
 from reactgrad.flow._autocast import open_casts
+from reactgrad.flow._checkpoint import in_checkpoint
 from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
 from reactgrad.flow._saved import hooks_here, open_hooks
 from reactgrad.nodes._handle import HandleRef
@@ -254,6 +255,7 @@ class Generations:
         if (
             graph._programs.building is not None
             or open_casts
+            or in_checkpoint()
             or scheduler.notes
             or (open_hooks and hooks_here() is not None)
             or (graph._subgraphs is not None and graph._subgraphs.under_way)

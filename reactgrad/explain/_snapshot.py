@@ -213,7 +213,7 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
         # Nodes of shapes that were put aside must not be seen.
         graph._shapes.clear(graph)
         scheduler, host = graph._scheduler, graph._host
-        topology, serial = scheduler.topology, scheduler.topology.serial
+        topology, number = scheduler.topology, scheduler.topology.number
         slots = sorted(slots_in_order(graph), key=topology.rank.__getitem__)
         stale = set(scheduler.truly_stale(slots))
         outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
@@ -229,7 +229,7 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
             closed = host.closed.get(slot, ())
             for position, parent in enumerate(parents):
                 detached = closed is None or position in closed
-                edge = (serial[parent], serial[slot], position, detached, position >= fixed)
+                edge = (number(parent), number(slot), position, detached, position >= fixed)
                 edges.append(EdgeSnapshot(*edge))
     return Snapshot(nodes, tuple(edges))
 
@@ -246,13 +246,14 @@ def snapshot_of(graph: Core, var: Handle) -> NodeSnapshot:
 def snapshot_of_run(graph: Core, run: Run, times: Iterable[tuple[int, float]] = ()) -> RunSnapshot:
     """Return the record of a run, with the seconds of the slots that it called."""
     with graph._lock:
-        serial, leaf = graph._scheduler.topology.serial, graph._scheduler.leaf
+        topology, leaf = graph._scheduler.topology, graph._scheduler.leaf
+        serial, number = topology.serial, topology.number
         lists = (run.ran, run.cut_off, run.skipped, run.rebuilt, run.failed)
         ran, cut_off, skipped, rebuilt, failed = [
-            tuple([serial[slot] for slot in slots if run.serials.get(slot) == serial[slot]])
+            tuple([number(slot) for slot in slots if run.serials.get(slot) == serial[slot]])
             for slots in lists
         ]
-        spent = {serial[slot]: seconds for slot, seconds in times if serial[slot]}
+        spent = {number(slot): seconds for slot, seconds in times if serial[slot]}
         computed = sum(not leaf[slot] for slot in slots_in_order(graph))
         return RunSnapshot(ran, cut_off, skipped, rebuilt, failed, run.seconds, spent, computed)
 
@@ -275,7 +276,7 @@ def present(graph: Core, var: Handle) -> Any:
 def key_of(graph: Core, var: Handle) -> int:
     """Return the key of a node in snapshots."""
     with graph._lock:
-        return graph._scheduler.topology.serial[own_slot(graph, var, "a picture")]
+        return graph._scheduler.topology.number(own_slot(graph, var, "a picture"))
 
 
 def vars_of(graph: Core, keys: Collection[int]) -> dict[int, Handle]:
@@ -284,8 +285,8 @@ def vars_of(graph: Core, keys: Collection[int]) -> dict[int, Handle]:
     with graph._lock:
         tidy(graph)
         graph._shapes.clear(graph)
-        serial = graph._scheduler.topology.serial
-        found = {serial[slot]: slot for slot in slots_in_order(graph) if serial[slot] in wanted}
+        number = graph._scheduler.topology.number
+        found = {number(slot): slot for slot in slots_in_order(graph) if number(slot) in wanted}
         return {key: handle(graph, found[key]) for key in keys if key in found}
 
 
@@ -294,8 +295,8 @@ def computing(graph: Core) -> list[int]:
 
     Called from another thread, without waiting for a lock.
     """
-    serial = graph._scheduler.topology.serial
-    return [serial[slot] for slot in at_work(graph._scheduler)]
+    number = graph._scheduler.topology.number
+    return [number(slot) for slot in at_work(graph._scheduler)]
 
 
 def adjoint_of(graph: Core, var: Handle) -> Handle | None:
@@ -367,7 +368,7 @@ def _node(
 ) -> NodeSnapshot:
     """Return the snapshot of one node."""
     scheduler, host = graph._scheduler, graph._host
-    op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.serial[slot]
+    op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.number(slot)
     leaf = isinstance(op, Leaf)
     error = scheduler.error(slot) if not leaf else None
     state: State = "stale" if stale else "clean"

@@ -116,7 +116,7 @@ def _capture(graph: Core, slots: list[int], records: list[Record]) -> State:
         specs=tuple(specs),
         definition=column(definition),
         spec=column(spec_of),
-        serial=column([topology.serial[slot] for slot in slots]),
+        serial=column([topology.number(slot) for slot in slots]),
         rank=column([topology.rank[slot] for slot in slots]),
         version=column([versions.version[slot] for slot in slots]),
         parents=column(parents),
