@@ -223,6 +223,7 @@ def _is_plain(graph: Core, members: frozenset[int]) -> bool:
         host.branch_users,
         host.away,
         host.removed,
+        scheduler.edited,
         scheduler.errors,
         scheduler.raises,
         scheduler.cycles,
