@@ -23,8 +23,9 @@ class Chain:
         self.layers = layers
         self.swapped = swapped  # True if the param comes first
         rng = np.random.default_rng(0)
-        self.ws = [rng.normal(size=SHAPE) for _ in range(layers)]
-        self.bs = [rng.normal(size=SHAPE) for _ in range(layers)]
+        # So that the signs of the input pass all layers, and the output depends on it.
+        self.ws = [1.05 + 0.01 * rng.normal(size=SHAPE) for _ in range(layers)]
+        self.bs = [0.001 * rng.normal(size=SHAPE) for _ in range(layers)]
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         return rng.normal(size=SHAPE)
@@ -51,7 +52,7 @@ class Chain:
             g.zero_grad()
             loss = model()
             loss.backward()
-            return [loss.value, params[0].grad, params[-1].grad]
+            return [loss.value, params[-2].grad, params[-1].grad]
 
         return step
 
@@ -64,7 +65,7 @@ class Chain:
             x.set(batch)
             g.zero_grad()
             loss.backward()
-            return [loss.value, params[0].grad, params[-1].grad]
+            return [loss.value, params[-2].grad, params[-1].grad]
 
         return step
 
@@ -83,7 +84,7 @@ class Chain:
                 h = torch.tanh((w * h if self.swapped else h * w) + b)
             loss = h.sum()
             loss.backward()
-            return [loss.detach().numpy(), ws[0].grad.numpy(), bs[-1].grad.numpy()]
+            return [loss.detach().numpy(), ws[-1].grad.numpy(), bs[-1].grad.numpy()]
 
         return step
 
