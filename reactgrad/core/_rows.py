@@ -233,6 +233,10 @@ class Rows(Steps):
         if graph is not None:
             graph._programs.rest()
         self.finish_writes()
+        self.unbind()  # the error may have come between a move of storage and the note of it
+        for one in self.reductions.values():
+            one.forget()
+        self.reductions.clear()
         self.distrust()
 
     def name(self, slot: int) -> str:

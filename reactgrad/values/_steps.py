@@ -296,13 +296,15 @@ class Steps(Store):
             if self._view_of.pop(slot, None) is not None:
                 self.data[slot] = MISSING  # a former view: its memory belongs to the parent
             return False
+        if self._steps[slot] is not NEW:
+            self.moved(
+                slot
+            )  # first: if it is cut short, the present view is found to be out of date again
         # In one line: an error in between would leave a view that is none.
         if shapes is None:
             self._view_of[slot], self.data[slot] = buffer, view
         else:
             self._view_of[slot], self.data[slot], self._part_for[slot] = buffer, view, shapes
-        if self._steps[slot] is not NEW:
-            self.moved(slot)
         return True
 
     def _bind_direct(self, slot: int, op: Any, cutoff: Cutoff | None) -> Step | None:
