@@ -12,6 +12,7 @@ from reactgrad.backend.machine._find import find_driver
 SCALES = [(0.3989422804014327, -0.5), (1.1283791670955126, -1.0), (-2.0, -0.25)]
 
 
+@pytest.mark.whole  # arrays in blocks have no such call of their own
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("attrs", SCALES)
 @pytest.mark.parametrize("size", [1, 7, 256, 257, 5000])
