@@ -175,7 +175,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Take the tests themselves, some 300 MB of objects, out of what each ``gc.collect()`` of a test looks at."""
+    """Take the tests themselves out of what each ``gc.collect()`` of a test looks at."""
     gc.collect()
     gc.freeze()
 

@@ -85,11 +85,12 @@ class Generation:
 
 
 def find_generation(
-    graph: Core, root: int, key: Any, known: tuple[Any, int] | None
+    graph: Core, root: int, key: Any, known: tuple[Any, int] | None, since: int
 ) -> Generation | None:
     """Return the nodes that only a result keeps; ``None`` if they cannot be parked.
 
-    ``known`` is what ``backward`` has left: the entry, and the next number after it.
+    ``known`` is what ``backward`` has left: the entry, and the next number after it. Nodes with serials
+    below ``since`` are not parked.
     """
     inside = _kept_by(graph, root, None if known is None else known[0])
     if not inside:
@@ -103,6 +104,7 @@ def find_generation(
     gen.members = frozenset(inside)
     if (
         root in owners
+        or any(topology.serial[slot] < since for slot in inside)
         or (gradients and known is None)
         or not all(map(partial(_is_of_arrays, host), inside))
         or sum(getattr(host.data[slot], "nbytes", 0) for slot in inside) > MOST_BYTES
@@ -198,15 +200,16 @@ def _is_alone(graph: Core, gen: Generation) -> bool:
     anchored = gen.members & host.anchors.keys()
     if gen.entry is None:
         return not anchored
-    seed, program, adjoints = gen.entry
-    own = {gen.root, seed._slot}
+    program, adjoints = gen.entry[1:]  # without a name for the seed, which would be a reference
+    own = {gen.root, program.seed._slot}
     return (
         anchored <= own
         and all(host.anchors[slot] == 1 for slot in anchored)
         and not (program._holds or program.broken or program.observed or program.hollow)
         and not (program.seen or program._inner or program._sharers)
-        and [*map(getrefcount, adjoints.values())].count(_ALONE) == len(adjoints)
-        and getrefcount(seed) <= 5
+        and all(count <= _ALONE for count in map(getrefcount, adjoints.values()))
+        # The seed is in the entry, too.
+        and all(count <= _ALONE + 1 for count in map(getrefcount, program.seeds.values()))
     )
 
 

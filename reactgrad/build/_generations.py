@@ -3,7 +3,7 @@
 A loop that writes its model anew at every step builds the same nodes again and again, and what is dear about
 them is what comes after: gradients, plans, steps, buffers. When the last handle of a result dies, the nodes
 that only it kept are a *generation*. If nodes from the same line have died before, the rows of the generation
-are *parked* instead of released (see ``reactgrad_scheduler.parking``). While new nodes are built, each is
+are *parked* instead of released (see ``park`` of the scheduler). While new nodes are built, each is
 compared with the next one of a parked generation: the same op with the same attributes on the same operands,
 from the same line and in the same mode. If it is the same, the new node takes over the row, and with the
 last one the gradients come back, too, when ``backward`` asks for them.
@@ -20,21 +20,20 @@ generation that can be taken.
 from __future__ import annotations
 
 from bisect import bisect
+from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.core._handles import tidy
+from reactgrad.core._handles import new_var, tidy
 from reactgrad.core._rows import number_key
 from reactgrad.flow._autocast import open_casts
 from reactgrad.flow._checkpoint import in_checkpoint
 from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
 from reactgrad.flow._saved import hooks_here, open_hooks
-from reactgrad.nodes._handle import HandleRef
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
-from reactgrad.scheduler import give_up, park, take
+from reactgrad.scheduler import InvariantError
 
 if TYPE_CHECKING:
     from reactgrad.build._generation import Generation
@@ -42,11 +41,11 @@ if TYPE_CHECKING:
 
 # A loop has two generations in turn, or three. More are kept for loops that alternate.
 MOST = 8
+# So many lines are remembered, whose code is kept alive by that.
 MOST_SEEN = 4096
 # After so many generations of one line that nobody took over, only the 8th, 16th, ... are parked.
 MISSES = 4
 
-_new = object.__new__
 _OPEN = object()
 
 
@@ -64,11 +63,15 @@ class Generations:
         "most",
         "of",
         "outside",
+        "since",
         "spare_numbers",
     )
 
     def __init__(self) -> None:
         self.most = MOST  # 0: none
+        self.since = (
+            0  # nodes with smaller serials are not parked: a fork knows nodes by serials, too
+        )
         self.by_root: dict[int, Generation] = {}  # the one parked last comes last
         self.of: dict[int, Generation] = {}
         self.ahead: dict[Any, list[Generation]] = {}  # by op and operands of the next node
@@ -121,6 +124,7 @@ class Generations:
             if key not in self._seen:
                 if len(self._seen) >= MOST_SEEN:
                     self._seen.clear()
+                    self._misses.clear()
                 self._seen[key] = None
             elif self._pays(key) and self._may_park(graph):
                 self._park(graph, root, key, entry)
@@ -161,7 +165,7 @@ class Generations:
             self.give_up(graph, gen)
             gen = None
         if gen is None:
-            gen = find_generation(graph, root, key, known)
+            gen = find_generation(graph, root, key, known, self.since)
             if gen is None:
                 self._misses[key] = self._misses.get(key, 0) + 1
                 return
@@ -178,7 +182,7 @@ class Generations:
             gen.moved.clear()
         gen.at, gen.asleep = 0, bool(gen.gradients)
         edges = gen.edges if awake else gen.edges[: gen.forward]
-        park(scheduler, computed, constants, gen.members, edges)
+        scheduler.park(computed, constants, gen.members, edges)
         children = scheduler.topology.children
         for slot in gen.nodes:
             children[slot] = ()
@@ -208,7 +212,7 @@ class Generations:
                 if host.numbers.get(key) == slot:
                     self.spare_numbers[key] = slot
                     del host.numbers[key]
-                    park(scheduler, (), (slot,), frozenset(), ())
+                    scheduler.park((), (slot,), frozenset(), ())
 
     def number_back(self, graph: Core, key: Any, number: int = 0) -> int | None:
         """Return the constant of a number whose row was parked, as a new node; ``None`` if there is none."""
@@ -219,7 +223,7 @@ class Generations:
         if not number:
             number = scheduler.topology.next_serial
             scheduler.topology.next_serial = number + 1
-        take(scheduler, slot, number)
+        scheduler.take(slot, number)
         graph._host.numbers[key] = slot
         return slot
 
@@ -252,15 +256,6 @@ class Generations:
     ) -> Any:
         """Return a new node that has taken over a parked row; ``None`` if there is none like it."""
         gen, host, scheduler = self.current, graph._host, graph._scheduler
-        if (
-            graph._programs.building is not None
-            or open_casts
-            or in_checkpoint()
-            or scheduler.notes
-            or (open_hooks and hooks_here() is not None)
-            or (graph._subgraphs is not None and graph._subgraphs.under_way)
-        ):
-            return None
         topology = scheduler.topology
         if gen is not None:
             slot = gen.nodes[gen.at]
@@ -272,6 +267,15 @@ class Generations:
                 return None
             gen = waiting[0]  # the one parked first: a loop takes its generations in turn
             slot = gen.nodes[gen.at]
+        if (
+            graph._programs.building is not None
+            or open_casts
+            or in_checkpoint()
+            or scheduler.notes
+            or (open_hooks and hooks_here() is not None)
+            or (graph._subgraphs is not None and graph._subgraphs.under_way)
+        ):
+            return None
         known = host.attrs[slot]
         if (attrs or known) and not (attrs is known or _alike(attrs, known)):
             return None
@@ -291,19 +295,14 @@ class Generations:
             self.current = gen
         number = topology.next_serial
         topology.next_serial = number + 1
-        take(scheduler, slot, number)
+        scheduler.take(slot, number)
         gen.at += 1
         if gen.moved and not gen.moved.isdisjoint(slots):
             host.unbind_steps((slot,))
         if gen.at == len(gen.nodes):
             self.current = None
             self._misses.pop(gen.key, None)
-        var = _new(graph._var)
-        var._graph = graph
-        var._slot = slot
-        (ref := HandleRef(var, host.on_death)).slot = slot
-        host.handles[slot] = ref
-        return var
+        return new_var(graph, slot)
 
     def wake(self, graph: Core, slot: int, programs: dict[Any, Any]) -> None:
         """Give a result that has taken a parked row the gradients that were parked with it.
@@ -344,7 +343,7 @@ class Generations:
                 at = gen.made[one]
                 self.number_back(graph, back[one], base + at - bisect(there, at))
         for at, offset in zip(gen.gradients, gen.offsets, strict=True):
-            take(scheduler, at, base + offset - bisect(there, offset))
+            scheduler.take(at, base + offset - bisect(there, offset))
             if gen.moved and not gen.moved.isdisjoint(topology.parents[at]):
                 graph._host.unbind_steps((at,))
         gen.asleep = False
@@ -377,7 +376,7 @@ class Generations:
                 del self.of[slot]
         rest = (*gen.nodes[gen.at :], *(gen.gradients if gen.asleep else ()))
         self.going.update(rest)
-        give_up(scheduler, rest)
+        scheduler.give_up(rest)
         gen.at, gen.asleep, gen.entry = len(gen.nodes), False, None
         for slot in gen.sources:
             count = self.outside.get(slot, 0) - 1
@@ -387,12 +386,13 @@ class Generations:
                 self.outside.pop(slot, None)
         for key, slot in [*self.spare_numbers.items()]:
             if slot not in self.outside:
-                give_up(scheduler, (slot,))
+                scheduler.give_up((slot,))
                 del self.spare_numbers[key]
 
     def flush(self, graph: Core) -> None:
         """Release all parked rows, and forget all generations."""
-        self.give_up_all(graph)
+        for gen in [*self.by_root.values()]:
+            self.give_up(graph, gen)
         self.entries.clear()
         tidy(graph)  # now, or programs that nobody has any more would follow the change to come
 
@@ -409,11 +409,6 @@ class Generations:
             self.spare_numbers,
         ):
             table.clear()
-
-    def give_up_all(self, graph: Core) -> None:
-        """Let all parked rows be released, and forget all generations."""
-        for gen in [*self.by_root.values()]:
-            self.give_up(graph, gen)
 
     def moved(self, slot: int) -> None:
         """Note that the storage of a node has moved: steps of parked rows that use it are out of date."""
@@ -433,14 +428,29 @@ class Generations:
                     self.give_up(graph, one)
 
     def check_invariants(self, graph: Core) -> None:
-        """Raise ``AssertionError`` if the tables do not fit."""
-        serial = graph._scheduler.topology.serial
+        """Raise ``InvariantError`` if the tables contradict each other or the scheduler's."""
+        serial, expected = graph._scheduler.topology.serial, {*self.spare_numbers.values()}
+        sources: Counter[int] = Counter()
         for root, gen in self.by_root.items():
-            assert root == gen.root
-            assert all(self.of[slot] is gen for slot in gen.members)
-            assert all(serial[slot] for slot in islice(gen.nodes, gen.at))
-            assert not any(serial[slot] for slot in gen.nodes[gen.at :])
-            assert all(bool(serial[slot]) != gen.asleep for slot in gen.gradients)
+            taken, rest = gen.nodes[: gen.at], gen.nodes[gen.at :]
+            expected.update(rest, gen.gradients if gen.asleep else ())
+            sources.update(gen.sources)
+            first = (
+                (graph._host.ops[rest[0]], graph._scheduler.topology.parents[rest[0]])
+                if rest
+                else None
+            )
+            if (
+                root != gen.root
+                or any(self.of.get(slot) is not gen for slot in gen.members)
+                or not all(map(serial.__getitem__, taken))
+                or (rest and gen is not self.current and gen not in self.ahead.get(first, ()))
+            ):
+                raise InvariantError(f"the generation of row {root} is not as its rows are.")
+        if expected != graph._scheduler.topology.parked.keys() or sources != self.outside:
+            raise InvariantError(
+                "rows are parked, or needed, that no generation has, or the other way round."
+            )
 
 
 def _alike(attrs: Any, known: Any) -> bool:

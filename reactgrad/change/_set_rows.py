@@ -14,7 +14,7 @@ from reactgrad.change._set import set_many, take_back
 from reactgrad.core._held import announce
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import INPUT, PARAM
-from reactgrad.scheduler import MOST_RANGES, SHARE, Rows, block, count, told
+from reactgrad.scheduler import MOST_RANGES, SHARE, Ranges, block, count, told
 from reactgrad.values._columns import MISSING
 from reactgrad.values._fitting import _castable, cast
 
@@ -148,7 +148,7 @@ def _fitting(var: Handle, found: Spec, part: Any, values: Any) -> Any:
         return np.asarray(new).astype(found.dtype)
 
 
-def rows_at(index: Any, shape: tuple[Any, ...]) -> Rows | None:
+def rows_at(index: Any, shape: tuple[Any, ...]) -> Ranges | None:
     """Return the rows at an index that fits an array of this shape; ``None``: too many, or maybe all.
 
     Examples
@@ -165,7 +165,7 @@ def rows_at(index: Any, shape: tuple[Any, ...]) -> Rows | None:
         if not index:
             return None
         first = index[0]
-    rows: Rows | None
+    rows: Ranges | None
     if isinstance(first, slice):
         begin, end, step = first.indices(length)
         if step < 0:
@@ -194,7 +194,7 @@ def rows_at(index: Any, shape: tuple[Any, ...]) -> Rows | None:
     return None if rows is None or count(rows) * SHARE > length else rows
 
 
-def _ranges(rows: Any) -> Rows | None:
+def _ranges(rows: Any) -> Ranges | None:
     """Return ascending rows as ranges, ``None`` if these are too many."""
     if not rows.size:
         return ()

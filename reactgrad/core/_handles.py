@@ -38,13 +38,18 @@ def handle(graph: Core[V], slot: int) -> V:
     return new_var(graph, slot) if var is None else var
 
 
-def living(graph: Core[V], slots: Iterable[int], serials: Mapping[int, int]) -> list[V]:
-    """Return the handles of those nodes that still have the given serials.
+def living(
+    graph: Core[V], slots: Iterable[int], serials: Mapping[int, int], before: int
+) -> list[V]:
+    """Return the handles of those nodes that still have the given serials, and numbers below ``before``.
 
-    A slot whose serial differs now belongs to another node.
+    A slot whose serial differs now belongs to another node; so does one whose row was taken over since.
     """
     with graph._lock:
-        serial = graph._scheduler.topology.serial
+        topology = graph._scheduler.topology
+        serial, later = topology.serial, topology.numbers
+        if later:
+            slots = [slot for slot in slots if later.get(slot, 0) < before]
         return [handle(graph, s) for s in slots if serial[s] == serials[s]]
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from reactgrad.backend import Spec
 from reactgrad.core._gradients import GradientBlocks, Gradients
-from reactgrad.core._labels import label
 from reactgrad.nodes._handle import Anchor, HandleRef
 from reactgrad.nodes._op import Attrs, Leaf, Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
@@ -251,6 +250,10 @@ class Rows(Steps):
 
     def label(self, slot: int) -> str:
         """Return the name that was set, or what the node's line assigns it to; see ``_labels``."""
+        from reactgrad.core._labels import (
+            label,  # imported late: only messages and pictures need labels
+        )
+
         return label(self, slot)
 
     def refuse(self, slot: int, error: Exception, *, met: bool) -> None:

@@ -48,9 +48,9 @@ class Checksums:
         """Move what the run has computed to the table by version, since versions are settled now."""
         scheduler = self._host.scheduler
         for slot, found in self._fresh.items():
-            serial = scheduler.topology.serial[slot]
-            if serial:
-                self._known[serial] = (scheduler.version(slot), found)
+            number = scheduler.topology.number(slot)
+            if number:
+                self._known[number] = (scheduler.version(slot), found)
         self._fresh.clear()
 
     def changed(self, slot: int) -> bool:
@@ -64,10 +64,10 @@ class Checksums:
         if slot in self._fresh:
             return self._fresh[slot] != found
         scheduler = self._host.scheduler
-        version, serial = scheduler.version(slot), scheduler.topology.serial[slot]
-        known = self._known.get(serial)
+        version, number = scheduler.version(slot), scheduler.topology.number(slot)
+        known = self._known.get(number)
         if known is None or known[0] != version:
-            self._known[serial] = (version, found)
+            self._known[number] = (version, found)
             return False
         return known[1] != found
 

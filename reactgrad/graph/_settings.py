@@ -250,6 +250,7 @@ class Settings(Core[Var]):
             self._shapes.clear(self)
             check_invariants(self._scheduler)
             self._host.check()
+            self._generations.check_invariants(self)
 
     def forget_marks(self) -> None:
         """Erase all marks and cached plans, so that versions alone decide what runs (rule E16).

@@ -18,7 +18,6 @@ from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow._gate import detach_node, scale_grad
 from reactgrad.graph._array_methods import ArrayMethods
 from reactgrad.graph._bits import BitOperators
-from reactgrad.graph._size import Size
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
@@ -32,6 +31,22 @@ from reactgrad.values._lending import Lease
 
 class CopyError(ReactgradError, ValueError):
     """NumPy asked for the memory of a node itself."""
+
+
+class Size(int):
+    """A number of elements, which says so where it is called as PyTorch's ``x.size()``."""
+
+    __slots__ = ()
+
+    def __call__(self, *axis: Any) -> Never:
+        written = ", ".join([f"{one!r:.20}" for one in axis])
+        instead = f"x.shape[{written}]" if axis else "x.shape"
+        raise DTypeError(
+            f"x.size({written}): size is the number of elements here, as in NumPy, and no function. Write {instead}."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (int(self),)
 
 
 class Value(ArrayMethods, BitOperators, Handle, Generic[V]):

@@ -18,12 +18,13 @@ class Host(Rows):
 
     def living(self, slots: Sequence[int]) -> Callable[[], tuple[Any, ...]]:
         """Return a function that returns the Vars of those nodes that still exist when it is called."""
-        serial, ref = self.scheduler.topology.serial, self._graph
-        serials = {slot: serial[slot] for slot in slots}
+        topology, ref = self.scheduler.topology, self._graph
+        serials = {slot: topology.serial[slot] for slot in slots}
+        before = topology.next_serial
 
         def live() -> tuple[Any, ...]:
             graph = ref()
-            return () if graph is None else tuple(living(graph, slots, serials))
+            return () if graph is None else tuple(living(graph, slots, serials, before))
 
         return live
 

@@ -32,6 +32,7 @@ the network.
 - ``_neuron``: a neuron as nodes, or its value alone.
 - ``_samples``: samples as columns, outputs as rows.
 - ``_keys``: the names of nodes, and nodes by the keys of a genome.
+- ``_opening``: the flat program that becomes a graph when somebody asks for it.
 - ``_program``, ``_flat.c``, ``_plain``: networks as flat programs that answer one sample, compiled or in Python.
 - ``_network``: ``Network``, a feed-forward network that follows its genome.
 - ``_recurrent``: ``RecurrentNetwork``, step by step, or unrolled over a sequence.

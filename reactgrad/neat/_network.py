@@ -14,6 +14,7 @@ import reactgrad as rg
 from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
+from reactgrad.neat._opening import NodeKeys, Opening, opening
 from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
 from reactgrad.neat._program import (
     FEED_FORWARD,
@@ -25,8 +26,6 @@ from reactgrad.neat._program import (
 )
 from reactgrad.neat._samples import columns, side_by_side
 
-_opening = RLock()  # of threads that build the graph of one network, one does
-
 
 def _plain(phenotype: Phenotype) -> dict[str, Any]:
     """Return a phenotype in a form that files can hold."""
@@ -34,7 +33,7 @@ def _plain(phenotype: Phenotype) -> dict[str, Any]:
     return {"inputs": phenotype.inputs, "outputs": phenotype.outputs, "neurons": neurons}
 
 
-class Network:
+class Network(Opening):
     """A feed-forward network of a genome, as a graph that keeps every value that a mutation does
     not reach.
 
@@ -152,14 +151,6 @@ class Network:
 
     # --- the graph ---------------------------------------------------------------------------
 
-    @property
-    def graph(self) -> rg.Graph:
-        """The graph, from now on what the network computes with."""
-        if self._program is not None:
-            with _opening:
-                self._open()
-        return self._graph
-
     def _open(self) -> None:
         """Make the graph what counts, in the state that the flat program is in."""
         program = self._program
@@ -253,7 +244,7 @@ class Network:
     def outputs(self) -> rg.Var:
         """The node of all outputs, of shape (samples, outputs)."""
         if self._program is not None:
-            with _opening:
+            with opening:
                 self._open()
         return self._outputs
 
@@ -304,7 +295,7 @@ class Network:
         if self._program is not None:
             if alone:
                 return self.activate(given.ravel().tolist())
-            with _opening:
+            with opening:
                 self._build()
         with self._lock:
             self._graph.set(self._changed(given))
@@ -373,7 +364,7 @@ class Network:
                 "genome with. Make it by create(genome, config)."
             )
         phenotype = feed_forward(genome, self._config)
-        with _opening:
+        with opening:
             self._open()
         with self._lock:
             self._become(phenotype, self.phenotype.neurons)
@@ -406,7 +397,7 @@ class Network:
         """
         child = object.__new__(type(self))
         child._program, child._config = None, self._config
-        with _opening:
+        with opening:
             self._open()
         with self._lock:
             child._graph = graph = self._graph.fork()
@@ -511,7 +502,7 @@ def _again(cls: Any, phenotype: Phenotype, config: Any) -> Any:
     return self
 
 
-class FeedForwardNetwork(Network):
+class FeedForwardNetwork(NodeKeys, Network):
     """neat-python's ``FeedForwardNetwork``, also by its constructor; else a ``Network``.
 
     Parameters
@@ -538,16 +529,6 @@ class FeedForwardNetwork(Network):
     def __init__(self, inputs: Any, outputs: Any, node_evals: Any) -> None:
         self._program = program_of_evaluations(FEED_FORWARD, inputs, outputs, node_evals)
         self._config = None
-
-    @property
-    def input_nodes(self) -> list[int]:
-        """The keys of the inputs."""
-        return list(self.phenotype.inputs)
-
-    @property
-    def output_nodes(self) -> list[int]:
-        """The keys of the outputs."""
-        return list(self.phenotype.outputs)
 
     @property
     def node_evals(self) -> list[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ import reactgrad as rg
 from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
+from reactgrad.neat._opening import NodeKeys, Opening, opening
 from reactgrad.neat._phenotype import Neuron, Phenotype
 from reactgrad.neat._program import (
     RECURRENT,
@@ -41,10 +42,7 @@ def _resting(phenotype: Phenotype) -> set[int]:
     return read.union(phenotype.outputs) - phenotype.neurons.keys() - set(phenotype.inputs)
 
 
-_opening = RLock()  # of threads that build the graph of one network, one does
-
-
-class RecurrentNetwork:
+class RecurrentNetwork(NodeKeys, Opening):
     """neat-python's ``RecurrentNetwork``, on a graph.
 
     Made by ``RecurrentNetwork.create`` for one genome, or from neat-python's ``node_evals``; it is
@@ -93,14 +91,6 @@ class RecurrentNetwork:
         if self._phenotype is None:
             self._phenotype = phenotype_of(self._program)
         return self._phenotype
-
-    @property
-    def graph(self) -> rg.Graph:
-        """The graph, which makes the steps from now on."""
-        if self._program is not None:
-            with _opening:
-                self._open()
-        return self._graph
 
     def _open(self) -> None:
         """Build the graph, in the state that the flat program is in."""
@@ -170,16 +160,6 @@ class RecurrentNetwork:
         return replace(self.phenotype, neurons=neurons)
 
     @property
-    def input_nodes(self) -> list[int]:
-        """The keys of the inputs."""
-        return list(self.phenotype.inputs)
-
-    @property
-    def output_nodes(self) -> list[int]:
-        """The keys of the outputs."""
-        return list(self.phenotype.outputs)
-
-    @property
     def node_evals(self) -> list[tuple[Any, ...]]:
         """The neurons as neat-python has them; a copy."""
         program = self._program
@@ -229,7 +209,7 @@ class RecurrentNetwork:
         given, alone = columns(inputs, self.phenotype.inputs)
         if alone and self._program is not None:
             return self.activate(given.ravel().tolist())
-        with _opening:
+        with opening:
             self._open()
         with self._lock:
             return self._step(given, alone)

@@ -98,6 +98,21 @@ class LRScheduler:
         self._set()
 
 
+def _by_group(
+    name: str,
+    optimizer: Optimizer,
+    given: Callable[[int], float] | Sequence[Callable[[int], float]],
+) -> list[Callable[[int], float]]:
+    """Return the functions of a schedule: one for all groups, or one for each."""
+    found = [given] if callable(given) else list(given)
+    groups = len(optimizer.param_groups)
+    if len(found) not in (1, groups):
+        raise DTypeError(
+            f"{name}: {len(found)} functions for {groups} groups. Give one for all, or one for each."
+        )
+    return found
+
+
 class LambdaLR(LRScheduler):
     """The first rate times a function of the number of steps.
 
@@ -123,12 +138,7 @@ class LambdaLR(LRScheduler):
         optimizer: Optimizer,
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
     ) -> None:
-        self._lambdas = [lr_lambda] if callable(lr_lambda) else list(lr_lambda)
-        groups = len(optimizer.param_groups)
-        if len(self._lambdas) not in (1, groups):
-            raise DTypeError(
-                f"LambdaLR: {len(self._lambdas)} functions for {groups} groups. Give one for all, or one for each."
-            )
+        self._lambdas = _by_group("LambdaLR", optimizer, lr_lambda)
         super().__init__(optimizer)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
@@ -163,13 +173,7 @@ class MultiplicativeLR(LRScheduler):
         optimizer: Optimizer,
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
     ) -> None:
-        self._lambdas = [lr_lambda] if callable(lr_lambda) else list(lr_lambda)
-        groups = len(optimizer.param_groups)
-        if len(self._lambdas) not in (1, groups):
-            raise DTypeError(
-                f"MultiplicativeLR: {len(self._lambdas)} functions for {groups} groups. Give one for all, or one for "
-                "each."
-            )
+        self._lambdas = _by_group("MultiplicativeLR", optimizer, lr_lambda)
         # By the function's place: the last step that was asked for, and the product up to it.
         self._products = [(0, 1.0)] * len(self._lambdas)
         super().__init__(optimizer)

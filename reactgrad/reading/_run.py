@@ -11,7 +11,7 @@ from reactgrad.core._display import display
 from reactgrad.core._handles import living
 from reactgrad.core._var_list import VarList
 from reactgrad.nodes._handle import Handle
-from reactgrad.scheduler import Rows
+from reactgrad.scheduler import Ranges
 
 
 class Run:
@@ -60,10 +60,7 @@ class Run:
         self._seconds = run.seconds
 
     def _vars(self, slots: Iterable[int]) -> VarList[Any]:
-        later = self._graph._scheduler.topology.numbers
-        if later:  # nodes that have taken over a row since are others
-            slots = [slot for slot in slots if later.get(slot, 0) < self._next]
-        return VarList(living(self._graph, slots, self._run.serials))
+        return VarList(living(self._graph, slots, self._run.serials, self._next))
 
     @property
     def ran(self) -> VarList[Any]:
@@ -71,16 +68,12 @@ class Run:
         return self._vars(self._run.ran)
 
     @property
-    def rows(self) -> dict[Any, Rows]:
+    def rows(self) -> dict[Any, Ranges]:
         """By node: the ranges of rows that were computed, for nodes that were not computed as a whole.
 
         See ``Var.set_at``.
         """
-        slots = [*self._rows]
-        nodes = living(self._graph, slots, self._run.serials)
-        if len(nodes) == len(slots):
-            return dict(zip(nodes, self._rows.values()))
-        return {node: self._rows[node._slot] for node in nodes}
+        return {node: self._rows[node._slot] for node in self._vars(self._rows)}
 
     @property
     def cut_off(self) -> VarList[Any]:

@@ -13,7 +13,7 @@ from reactgrad.backend import (
     own_copy,
 )
 from reactgrad.nodes._op import Op
-from reactgrad.scheduler import Rows
+from reactgrad.scheduler import Ranges
 from reactgrad.values._columns import MISSING, Columns, shaped
 
 
@@ -175,7 +175,7 @@ class Lending(Columns):
                 del leases[slot]
 
     def overwrite_rows(
-        self, slots: Collection[int], rows: Mapping[int, Rows], read: Mapping[int, Rows]
+        self, slots: Collection[int], rows: Mapping[int, Ranges], read: Mapping[int, Ranges]
     ) -> None:
         """Prepare for new rows of these nodes, and for new values of all others; see ``Host``."""
         data, view_of = self.data, self._view_of

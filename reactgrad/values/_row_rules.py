@@ -15,7 +15,7 @@ import numpy as np
 
 from reactgrad.backend import Spec
 from reactgrad.nodes._op import Attrs, Op
-from reactgrad.scheduler import Rows, joined
+from reactgrad.scheduler import Ranges, joined
 
 # What an operand is: `CUT`, its rows are those of the result; `WHOLE`, each of its elements may reach each row;
 # `UNREAD`, its elements are not read.
@@ -118,7 +118,7 @@ def plain(array: Any, *, rows_only: bool) -> bool:
     return min(array.strides, default=0) >= 0
 
 
-def rows_of_view(view: Any, base: Any, rows: Rows) -> Rows | None:
+def rows_of_view(view: Any, base: Any, rows: Ranges) -> Ranges | None:
     """Return the rows of a view that lie in these rows of the array which it shows; ``None``: maybe all.
 
     This is read off the memory, so it holds for whatever op has made the view.
@@ -142,9 +142,9 @@ def rows_of_view(view: Any, base: Any, rows: Rows) -> Rows | None:
     return tuple(found)
 
 
-def reached(rule: Rule, changed: Sequence[Rows | None]) -> Rows | None:
+def reached(rule: Rule, changed: Sequence[Ranges | None]) -> Ranges | None:
     """Return the rows of a node that these rows of its operands reach; ``None``: all of them."""
-    found: Rows | None = ()
+    found: Ranges | None = ()
     for kind, rows in zip(rule, changed, strict=True):
         if rows == () or kind is UNREAD:
             continue

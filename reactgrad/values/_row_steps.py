@@ -19,14 +19,14 @@ import numpy as np
 from reactgrad.backend import Reduction
 from reactgrad.backend.machine._row_program import Part, RowProgram
 from reactgrad.nodes._op import Op
-from reactgrad.scheduler import SHARE, Rows, Step, count
+from reactgrad.scheduler import SHARE, Ranges, Step, count
 from reactgrad.values._row_rules import CUT, Rule, plain, reached, rows_of_view, rule_of
 
 # So many ranges are remembered of a step that is bound for each.
 MOST_PLACES = 1024
 
 
-def rows_of(store: Any, slot: int, changed: Sequence[Rows | None]) -> Rows | None:
+def rows_of(store: Any, slot: int, changed: Sequence[Ranges | None]) -> Ranges | None:
     """Return the rows of a node that these rows of its operands reach; see ``Host``."""
     if all(rows == () for rows in changed):
         return ()
@@ -81,10 +81,10 @@ def calls_in_part(
     store: Any,
     slots: Sequence[int],
     steps: Sequence[Step],
-    rows: Mapping[int, Rows],
-    read: Mapping[int, Rows],
-    span: Rows,
-) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
+    rows: Mapping[int, Ranges],
+    read: Mapping[int, Ranges],
+    span: Ranges,
+) -> tuple[list[Step], list[int], Callable[[Ranges], object] | None]:
     """Return the calls that compute only these rows of the nodes in ``rows``; see ``Host``."""
     if (
         span
@@ -131,9 +131,9 @@ class Moving:
         store: Any,
         slots: Sequence[int],
         steps: Sequence[Step],
-        rows: Mapping[int, Rows],
-        read: Mapping[int, Rows],
-        span: Rows,
+        rows: Mapping[int, Ranges],
+        read: Mapping[int, Ranges],
+        span: Ranges,
     ) -> None:
         ((begin, end),) = span
         self.calls: list[Step] = []
@@ -167,7 +167,7 @@ class Moving:
             self.calls[at] = self._program.call(store.registers.machine, first, last)
         self.move(span)
 
-    def move(self, span: Rows) -> None:
+    def move(self, span: Ranges) -> None:
         """Let the calls compute this range."""
         begin = span[0][0]
         self._program.move(begin)
@@ -178,7 +178,7 @@ class Moving:
     def _update(self, step: Any) -> None:
         step.update(self._span)
 
-    def result(self) -> tuple[list[Step], list[int], Callable[[Rows], object]]:
+    def result(self) -> tuple[list[Step], list[int], Callable[[Ranges], object]]:
         """Return the calls, the first slot of each, and the function that moves them."""
         calls, self.calls = self.calls, []  # else there would be a cycle of references
         return calls, self.slots, self.move

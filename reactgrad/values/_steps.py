@@ -23,7 +23,7 @@ from reactgrad.backend import (
 )
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.nodes._op import CONST, Attrs, Leaf, Op, Output
-from reactgrad.scheduler import UNCHANGED, Rows, Step, told
+from reactgrad.scheduler import UNCHANGED, Ranges, Step, told
 from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
@@ -74,7 +74,7 @@ class Steps(Store):
             return self.registers.fused(slots, steps)
         return (steps, slots) if self._any_lends(slots) else unrolled(slots, steps)
 
-    def rows_of(self, slot: int, changed: Sequence[Rows | None]) -> Rows | None:
+    def rows_of(self, slot: int, changed: Sequence[Ranges | None]) -> Ranges | None:
         """Return the rows of a node that these rows of its operands reach; see ``Host``."""
         from reactgrad.values._row_steps import rows_of
 
@@ -84,10 +84,10 @@ class Steps(Store):
         self,
         slots: Sequence[int],
         steps: Sequence[Step],
-        rows: Mapping[int, Rows],
-        read: Mapping[int, Rows],
-        span: Rows,
-    ) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
+        rows: Mapping[int, Ranges],
+        read: Mapping[int, Ranges],
+        span: Ranges,
+    ) -> tuple[list[Step], list[int], Callable[[Ranges], object] | None]:
         """Return the calls that compute only these rows of the nodes in ``rows``; see ``Host``."""
         from reactgrad.values._row_steps import calls_in_part
 

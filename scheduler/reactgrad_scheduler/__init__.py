@@ -32,7 +32,6 @@ Map, from the bottom up:
 - ``changes``       changes of leaves and edges
 - ``executors``     how a plan is run: one node after the other, or in several threads
 - ``runs``          runs of a plan, and the tables after them
-- ``parking``       rows of nodes that are gone, for nodes like them
 - ``finding``       the nodes that a read has to run, found or remembered
 - ``reads_inside``  reads made by nodes that are being computed
 - ``scheduler``     the class that joins all of it
@@ -74,15 +73,12 @@ from reactgrad_scheduler.overlay import Blank as Blank
 from reactgrad_scheduler.overlay import Column as Column
 from reactgrad_scheduler.overlay import Overlay as Overlay
 from reactgrad_scheduler.overlay import share as share
-from reactgrad_scheduler.parking import give_up as give_up
-from reactgrad_scheduler.parking import park as park
-from reactgrad_scheduler.parking import take as take
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
 from reactgrad_scheduler.plan import Script as Script
 from reactgrad_scheduler.plan import Step as Step
 from reactgrad_scheduler.ranges import MOST_RANGES as MOST_RANGES
 from reactgrad_scheduler.ranges import SHARE as SHARE
-from reactgrad_scheduler.ranges import Rows as Rows
+from reactgrad_scheduler.ranges import Ranges as Ranges
 from reactgrad_scheduler.ranges import count as count
 from reactgrad_scheduler.ranges import joined as joined
 from reactgrad_scheduler.reads_inside import note_read as note_read

@@ -10,7 +10,7 @@ from reactgrad_scheduler.block import block
 from reactgrad_scheduler.edit import Former, Link, Noted
 from reactgrad_scheduler.errors import CycleError
 from reactgrad_scheduler.failure import FLEETING, StoredError
-from reactgrad_scheduler.ranges import Rows, joined
+from reactgrad_scheduler.ranges import Ranges, joined
 from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE, UNSETTLED
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves
@@ -30,7 +30,7 @@ class Changes(Reads):
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
 
-    def changed_in(self, leaf: int, rows: Rows) -> None:
+    def changed_in(self, leaf: int, rows: Ranges) -> None:
         """Note that these rows of the value of this leaf were replaced; it has a value."""
         pending = self.staleness.pending
         before = pending.get(leaf, (0, ()))

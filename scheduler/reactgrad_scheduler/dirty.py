@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol
 
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.plan import Plan, Step
-from reactgrad_scheduler.ranges import Rows, joined, well_formed
+from reactgrad_scheduler.ranges import Ranges, joined, well_formed
 from reactgrad_scheduler.staleness import Staleness
 from reactgrad_scheduler.topology import Topology
 from reactgrad_scheduler.versions import Versions
@@ -58,7 +58,7 @@ class Record(NamedTuple):
 
     old: int
     new: int
-    rows: Rows
+    rows: Ranges
 
 
 class Way:
@@ -79,20 +79,20 @@ class Way:
 
     __slots__ = ("at", "calls", "key", "move", "moves_seen", "read", "rows", "slots")
 
-    def __init__(self, rows: dict[int, Rows], read: dict[int, Rows], moves_seen: int) -> None:
+    def __init__(self, rows: dict[int, Ranges], read: dict[int, Ranges], moves_seen: int) -> None:
         self.rows = rows
         self.read = read
         self.calls: list[Step] | None = None  # not bound yet
         self.slots: list[int] = []
         self.moves_seen = moves_seen
-        self.move: Callable[[Rows], object] | None = None
+        self.move: Callable[[Ranges], object] | None = None
         self.key: tuple[int, ...] = ()  # of all ranges of one length
         both = {*rows.values(), *read.values()}
-        self.at: Rows = (
+        self.at: Ranges = (
             both.pop() if len(both) == 1 else ()
         )  # the range of all of them, if it is one
 
-    def place(self, rows: Rows) -> None:
+    def place(self, rows: Ranges) -> None:
         """Let the calls compute these rows from now on."""
         if rows != self.at:
             assert self.move is not None
@@ -116,7 +116,7 @@ class Dirty:
     def __init__(self) -> None:
         self.records: dict[int, list[Record]] = {}
 
-    def note(self, slot: int, old: int, new: int, rows: Rows) -> None:
+    def note(self, slot: int, old: int, new: int, rows: Ranges) -> None:
         """Note that these two versions of a value, of which the second is present, differ in these rows only."""
         records = self.records.get(slot)
         if records is None or records[-1].new != old:
@@ -128,14 +128,14 @@ class Dirty:
         if len(records) > MOST_RECORDS:
             del records[0]
 
-    def between(self, slot: int, old: int, new: int) -> Rows | None:
+    def between(self, slot: int, old: int, new: int) -> Ranges | None:
         """Return the rows in which two versions of a value differ at most, ``None`` if that is not known."""
         if old == new:
             return ()
         records = self.records.get(slot, ())
         if not records or records[-1].new != new:
             return None
-        found: Rows | None = ()
+        found: Ranges | None = ()
         for record in reversed(records):
             found = joined(found, record.rows)
             if found is None or record.old == old:
@@ -207,7 +207,7 @@ class Dirty:
         )
 
     @staticmethod
-    def _changed_by_marks(scheduler: Scheduled, plan: Plan) -> dict[int, Rows | None]:
+    def _changed_by_marks(scheduler: Scheduled, plan: Plan) -> dict[int, Ranges | None]:
         sources = plan.sources(scheduler.topology.parents)
         return {
             leaf: change and change[1]
@@ -215,7 +215,7 @@ class Dirty:
             if leaf in sources
         }
 
-    def _changed_by_versions(self, scheduler: Scheduled, plan: Plan) -> dict[int, Rows | None]:
+    def _changed_by_versions(self, scheduler: Scheduled, plan: Plan) -> dict[int, Ranges | None]:
         """Return what has changed of the parents of the plan's nodes since these were computed.
 
         For parents in the plan that is besides what will change when they run.
@@ -223,7 +223,7 @@ class Dirty:
         versions, parents = scheduler.versions, scheduler.topology.parents
         versions.settle()
         version, record = versions.version, versions.record
-        changed: dict[int, Rows | None] = {}
+        changed: dict[int, Ranges | None] = {}
         for slot in plan.slots:
             seen = record[slot]
             whole = seen is None or len(seen) != len(parents[slot])
@@ -237,14 +237,14 @@ class Dirty:
 
     @staticmethod
     def _spread(
-        scheduler: Scheduled, plan: Plan, changed: Mapping[int, Rows | None]
-    ) -> tuple[dict[int, Rows], dict[int, Rows]]:
+        scheduler: Scheduled, plan: Plan, changed: Mapping[int, Ranges | None]
+    ) -> tuple[dict[int, Ranges], dict[int, Ranges]]:
         """Return ``rows`` and ``read`` of a ``Way``."""
         parents, rows_of = scheduler.topology.parents, scheduler.host.rows_of
-        found: dict[int, Rows] = {}
-        read: dict[int, Rows] = {}
+        found: dict[int, Ranges] = {}
+        read: dict[int, Ranges] = {}
         for slot in plan.slots:
-            reached: list[Rows | None] = []
+            reached: list[Ranges | None] = []
             for parent in parents[slot]:
                 rows = changed.get(parent, ())
                 if rows is not None and parent in plan.members:
@@ -288,7 +288,7 @@ class Dirty:
         return ""
 
 
-def _span(changed: Mapping[int, Rows | None]) -> tuple[Rows, tuple[int, ...]]:
+def _span(changed: Mapping[int, Ranges | None]) -> tuple[Ranges, tuple[int, ...]]:
     """Return the one range in which all sources have changed that have not changed as a whole.
 
     Besides, return the key of the same sources for any range of that length. Without such a range: ``(), ()``.

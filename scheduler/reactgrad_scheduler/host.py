@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from reactgrad_scheduler.plan import Script, Step
-from reactgrad_scheduler.ranges import Rows
+from reactgrad_scheduler.ranges import Ranges
 from reactgrad_scheduler.run import Run
 
 # Judges a finished run that the host has observed: returns a script that repeats it, or ``None``.
@@ -107,7 +107,7 @@ class Host(Protocol):
         """Prepare for new values of these nodes: move or copy values that others still see."""
         ...
 
-    def rows_of(self, slot: int, changed: Sequence[Rows | None]) -> Rows | None:
+    def rows_of(self, slot: int, changed: Sequence[Ranges | None]) -> Ranges | None:
         """Return the rows of a node's value that these rows of its parents reach.
 
         ``None``, for a parent or for the node: all of it.
@@ -115,7 +115,7 @@ class Host(Protocol):
         ...
 
     def overwrite_rows(
-        self, slots: Collection[int], rows: Mapping[int, Rows], read: Mapping[int, Rows]
+        self, slots: Collection[int], rows: Mapping[int, Ranges], read: Mapping[int, Ranges]
     ) -> None:
         """Do what ``overwrite`` does for a run in part.
 
@@ -127,10 +127,10 @@ class Host(Protocol):
         self,
         slots: Sequence[int],
         steps: Sequence[Step],
-        rows: Mapping[int, Rows],
-        read: Mapping[int, Rows],
-        span: Rows,
-    ) -> tuple[list[Step], list[int], Callable[[Rows], object] | None]:
+        rows: Mapping[int, Ranges],
+        read: Mapping[int, Ranges],
+        span: Ranges,
+    ) -> tuple[list[Step], list[int], Callable[[Ranges], object] | None]:
         """Return the calls to make in place of these steps, and the first slot that each of them computes.
 
         Of the nodes in ``rows`` only these rows are computed. Of those in ``read`` only these rows of the

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 # Half-open ranges of rows, ascending, with gaps between them. `None` in place of rows: all of them.
-Rows = tuple[tuple[int, int], ...]
+Ranges = tuple[tuple[int, int], ...]
 
 # How a pending leaf has changed: the number of changes, and the rows; `None` in place of both: all of it.
-Change = tuple[int, Rows]
+Change = tuple[int, Ranges]
 
 # With more ranges than this, or more than the tenth part of its rows, a value counts as changed as a whole.
 MOST_RANGES, SHARE = 16, 10
 
 
-def joined(one: Rows, other: Rows) -> Rows | None:
+def joined(one: Ranges, other: Ranges) -> Ranges | None:
     """Return the rows of both, ``None`` if these are too many ranges."""
     if one == other or not other:
         return one
@@ -27,12 +27,12 @@ def joined(one: Rows, other: Rows) -> Rows | None:
     return tuple(found) if len(found) <= MOST_RANGES else None
 
 
-def count(rows: Rows) -> int:
+def count(rows: Ranges) -> int:
     """Return the number of rows."""
     return sum([end - begin for begin, end in rows])
 
 
-def well_formed(rows: Rows) -> bool:
+def well_formed(rows: Ranges) -> bool:
     """Return whether ranges ascend, with gaps between them, and are not too many."""
     ends = [-1, *[end for _, end in rows]]
     return len(rows) <= MOST_RANGES and all(

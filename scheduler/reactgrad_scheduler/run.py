@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 
 from reactgrad_scheduler.overlay import Column
-from reactgrad_scheduler.ranges import Rows
+from reactgrad_scheduler.ranges import Ranges
 
 
 class Sealed:
@@ -30,7 +30,7 @@ class Sealed:
 _NOTHING = Sealed((), ())
 
 # The rows of a run that has computed all nodes as a whole.
-NO_ROWS: dict[int, Rows] = {}
+NO_ROWS: dict[int, Ranges] = {}
 
 
 class Run:

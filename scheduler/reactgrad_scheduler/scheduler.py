@@ -11,7 +11,6 @@ from weakref import ref
 from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.overlay import Blank, share
-from reactgrad_scheduler.parking import give_up
 from reactgrad_scheduler.plan import Key
 from reactgrad_scheduler.reads_inside import ReadsInside
 from reactgrad_scheduler.run import Run
@@ -148,7 +147,7 @@ class Scheduler(ReadsInside):
             self.undo()
             if self.topology.parked:
                 self.host.forget_parked()
-                give_up(self, [*self.topology.parked])
+                self.give_up([*self.topology.parked])
             order.mend(self.topology)
             # Rows that were filled or cleared only in part; nothing may be built on them.
             self.release([slot for slot in self.topology.slots() if not self.host.holds(slot)])

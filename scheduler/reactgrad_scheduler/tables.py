@@ -203,6 +203,66 @@ class Tables:
             orphans[-1:] = (*parents[slot], slot)
             topology.remove(slot)
 
+    # --- parked rows: of nodes that are gone, kept for nodes like them --------------------------------
+    #
+    # Such a row has the serial 0, as a free one, and stands in no list of consumers but those of other
+    # parked rows: nothing can reach it, so nobody sees it. But it is not free. It keeps its parents, its
+    # steps and its places in plans. ``take`` makes it a node again, with the former serial, by which plans
+    # know it, and a number of its own in the order of creation; see ``Topology.number``.
+
+    def park(
+        self,
+        computed: Sequence[int],
+        given: Sequence[int],
+        members: frozenset[int],
+        edges: Iterable[tuple[int, int]],
+    ) -> None:
+        """Park computed nodes, and leaves, whose values stay; ``members`` are at least these nodes.
+
+        ``edges`` are those that lead to them from nodes which are not parked, as (parent, node).
+        """
+        topology, versions = self.topology, self.versions
+        versions.leave_out(members)
+        self.staleness.as_new(computed)
+        self.staleness.as_new(given)
+        version, record, serial = versions.version, versions.record, topology.serial
+        for parent, slot in edges:
+            topology.detach(parent, slot)
+        for slot in computed:
+            version[slot] = 0
+            record[slot] = None
+        if self.dirty is not None:
+            for slot in computed:
+                self.dirty.records.pop(slot, None)
+        parked = topology.parked
+        for slot in (*computed, *given):
+            parked[slot], serial[slot] = serial[slot], 0
+
+    def take(self, slot: int, number: int) -> None:
+        """Make a parked row a node again: stale, at version 0, above all others, with a new node's number."""
+        topology = self.topology
+        children = topology.children
+        for parent in topology.parents[slot]:  # mostly the first consumer: `attach` written out
+            if children[parent]:
+                topology.attach(parent, slot)
+            else:
+                children[parent] = (slot,)
+        topology.rank[slot] = number * RANK_GAP
+        topology.numbers[slot] = number
+        if self.leaf[slot]:
+            self.staleness.put(slot, CLEAN)
+        topology.serial[slot] = topology.parked.pop(slot)
+
+    def give_up(self, slots: Sequence[int]) -> None:
+        """Let rows be released, those of them that are parked, by the next ``release``."""
+        topology = self.topology
+        for slot in slots:
+            if slot in topology.parked:
+                if self.leaf[slot]:
+                    self.staleness.put(slot, CLEAN)
+                topology.serial[slot] = topology.parked.pop(slot)
+        self.orphans[:0] = slots  # `release` may be under way, at the last of them
+
     def check_idle(self) -> None:
         """Raise ``BusyError`` inside of a running node, which must not change its own graph.
 

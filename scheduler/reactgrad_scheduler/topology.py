@@ -61,7 +61,7 @@ class Topology:
         self.free: list[int] = []
         self.size = 0  # the number of rows; after an interrupt columns may have more, unused ones
         self.next_serial = 1
-        # Rows that are neither free nor of a node, with the serials of the last ones; see ``parking``.
+        # Rows that are neither free nor of a node, with the serials of the last ones; see ``Tables.park``.
         self.parked: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of nodes that have taken a parked row
         self.shared = 0  # the number of rows when it was forked, or when it became a fork

@@ -160,16 +160,14 @@ class Versions:
 
         Runs of these nodes alone, most entries in a loop that builds them anew, are only counted.
         """
-        journal = self.journal
-        for event in journal:
+        rest: list[Event] = []
+        for event in self.journal:
             if isinstance(event, Plan) and slots.issuperset(event.slots):
                 self.replays += 1
                 self.replayed += len(event.slots)
-        journal[:] = [
-            event
-            for event in journal
-            if not (isinstance(event, Plan) and slots.issuperset(event.slots))
-        ]
+            else:
+                rest.append(event)
+        self.journal[:] = rest
         self.settle()
 
     def _grow(self, event: Whole, times: int) -> None:
