@@ -274,8 +274,8 @@ def test_an_error_names_no_node_that_came_later() -> None:
     assert any(one is h for one in caught.path)
     del h, loss
     for _ in range(4):
-        h, loss = written()
-        assert not caught.path
+        held = written()
+        assert not caught.path, held
 
 
 def test_who_holds_a_seed_holds_its_node() -> None:
