@@ -152,12 +152,12 @@ class Optimizer:
     def follow(self, moved: Mapping[int, Any]) -> None:
         """Go on with other params in place of some, with their moments; called by ``Module.to``.
 
+        If one has moved to a device where optimisers do not work, steps raise ``DeviceError`` from then on.
+
         Parameters
         ----------
         moved : mapping from int to Var
             The new param, by the slot of the former one.
-
-        If one has moved to a device where optimisers do not work, steps raise ``DeviceError`` from then on.
         """
         if not any(moved.get(one._slot, one) is not one for one in self.params):
             return

@@ -89,7 +89,7 @@ def calls_in_part(
     if (
         span
         and store.registers is not None
-        and _alike(store, rows, read)
+        and _of_one_length(store, rows, read)
         and not store._any_lends(slots)
     ):
         return Moving(store, slots, steps, rows, read, span).result()
@@ -109,7 +109,7 @@ def calls_in_part(
     return calls, first_slots, None
 
 
-def _alike(store: Any, rows: Iterable[int], read: Iterable[int]) -> bool:
+def _of_one_length(store: Any, rows: Iterable[int], read: Iterable[int]) -> bool:
     """Return whether all nodes, and all that read rows, have as many rows, so that any range reaches the same nodes.
 
     A view that begins at another row of what it shows would not have the same rows.
