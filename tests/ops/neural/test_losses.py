@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,17 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.exp(log_softmax(scores)) @ v
 
 
+def alignments(x: np.ndarray) -> np.ndarray:
+    """The costs of CTC: of all ways through the steps, those count that give the labels."""
+    ways = [*product(range(x.shape[2]), repeat=len(x))]
+    costs = []
+    for sample, label in zip(np.moveaxis(log_softmax(x), 1, 0), WORDS, strict=True):
+        fit = [way for way in ways if [k for k, _ in groupby(way) if k] == label]
+        costs.append(-np.log(sum(np.exp(sample[np.arange(len(x)), way].sum()) for way in fit)))
+    return np.array(costs)
+
+
+WORDS = [[1, 2], [1]]
 TWO = [(3, 5), (3, 5)]
 FEW = {"dtypes": "df", "tolerance": {"f": 3e-5}}
 
@@ -185,6 +197,18 @@ CASES = [
         [(7, 3)],
         dtypes="dfe",
         unknown=False,
+    ),
+    Case(
+        "ctc",
+        lambda x: rg.nn.functional.ctc_loss(
+            rg.log_softmax(x, -1), [[1, 2], [1, 0]], [4, 4], [2, 1], reduction="none"
+        ),
+        alignments,
+        [(4, 2, 3)],
+        dtypes="d",
+        order=1,
+        late="the call reads the number of axes",
+        fixed="the labels, and how long they are, are of these samples",
     ),
     Case(
         "attention",
