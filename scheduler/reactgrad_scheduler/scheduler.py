@@ -145,9 +145,8 @@ class Scheduler(ReadsInside):
             self.locked.clear()
             self.retried = 0
             self.undo()
-            if self.topology.parked:
-                self.host.forget_parked()
-                self.give_up([*self.topology.parked])
+            self.host.forget_parked()  # also where no row has been parked yet
+            self.give_up([*self.topology.parked])
             order.mend(self.topology)
             # Rows that were filled or cleared only in part; nothing may be built on them.
             self.release([slot for slot in self.topology.slots() if not self.host.holds(slot)])
