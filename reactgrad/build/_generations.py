@@ -69,9 +69,8 @@ class Generations:
 
     def __init__(self) -> None:
         self.most = MOST  # 0: none
-        self.since = (
-            0  # nodes with smaller serials are not parked: a fork knows nodes by serials, too
-        )
+        # Nodes with smaller serials are not parked: a fork knows nodes by serials, too.
+        self.since = 0
         self.by_root: dict[int, Generation] = {}  # the one parked last comes last
         self.of: dict[int, Generation] = {}
         self.ahead: dict[Any, list[Generation]] = {}  # by op and operands of the next node
@@ -86,6 +85,8 @@ class Generations:
 
     def remember(self, graph: Core, root: int, entry: Any) -> None:
         """Note what the handle of an output has of gradients, after the first ``backward`` from it."""
+        if not self.most:
+            return
         known = self.entries.get(root)
         if known is None or known[0] is not entry:
             self.entries[root] = entry, graph._scheduler.topology.next_serial
@@ -94,6 +95,8 @@ class Generations:
 
     def park(self, graph: Core) -> None:
         """Park the generations whose results are among the orphans; note the lines of others."""
+        if not self.most:
+            return
         scheduler, host = graph._scheduler, graph._host
         orphans, topology = scheduler.orphans, scheduler.topology
         serial, children, parents = topology.serial, topology.children, topology.parents
@@ -140,7 +143,7 @@ class Generations:
     def _may_park(self, graph: Core) -> bool:
         """Return whether nothing is under way by which a parked row could be missed."""
         host, scheduler = graph._host, graph._scheduler
-        return self.most > 0 and not (
+        return not (
             host.policy is not None
             or scheduler.notes
             or scheduler.computing
@@ -149,7 +152,6 @@ class Generations:
             or graph._removals
             or graph._followed
             or graph._traced
-            or host.forked_serial
             or (graph._events is not None)
             or (graph._reuse is not None and graph._reuse.blocks)
             or (graph._subgraphs is not None and graph._subgraphs.under_way)
@@ -396,6 +398,12 @@ class Generations:
         self.entries.clear()
         tidy(graph)  # now, or programs that nobody has any more would follow the change to come
 
+    def forked(self, graph: Core) -> None:
+        """Begin anew, since a fork is about to be made."""
+        self.flush(graph)
+        if self.most:
+            self.since = graph._scheduler.topology.next_serial
+
     def forget(self) -> None:
         """Forget all generations, whatever state they are in; the scheduler releases their rows."""
         self.current = None
@@ -451,6 +459,11 @@ class Generations:
             raise InvariantError(
                 "rows are parked, or needed, that no generation has, or the other way round."
             )
+
+
+# Those of all forks, in which nothing is parked: each keeps nodes that ``fork[var]`` may ask for.
+NONE = Generations()
+NONE.most = 0
 
 
 def _alike(attrs: Any, known: Any) -> bool:

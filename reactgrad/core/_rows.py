@@ -233,9 +233,9 @@ class Rows(Steps):
             graph._programs.rest()
         self.finish_writes()
         self.unbind()  # the error may have come between a move of storage and the note of it
-        for one in self.reductions.values():
+        for one in (self.reductions or {}).values():
             one.forget()
-        self.reductions.clear()
+        self.reductions = None
         self.distrust()
 
     def name(self, slot: int) -> str:

@@ -54,8 +54,7 @@ def fork(graph: C, /) -> C:
     with graph._lock:
         tidy(graph)
         graph._shapes.clear(graph)
-        graph._generations.flush(graph)
-        graph._generations.since = graph._scheduler.topology.next_serial
+        graph._generations.forked(graph)
         twin = type(graph).__new__(type(graph))
         host, copy = graph._host, Host(twin)
         twin._open(graph.seed, copy)

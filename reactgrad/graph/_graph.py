@@ -15,7 +15,7 @@ from reactgrad.autodiff._plan import plan
 from reactgrad.backend import read_device
 from reactgrad.build._computed import add_computed, apply
 from reactgrad.build._functions import call_lifted, outputs
-from reactgrad.build._generations import Generations
+from reactgrad.build._generations import NONE, Generations
 from reactgrad.build._reuse import reuse
 from reactgrad.change._edit import edit, insert, remove
 from reactgrad.change._former_shapes import Shapes
@@ -110,6 +110,7 @@ class Graph(Pictures, Questions, Settings):
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
         host = Host(self)
         self._open(rng, host)
+        self._generations = host.generations = Generations()
         self._adopt(Scheduler(host))
         self.max_bytes = max_bytes
         self.jit = jit
@@ -120,7 +121,7 @@ class Graph(Pictures, Questions, Settings):
 
     def _open(self, seed: int, host: Host) -> None:
         super()._open(seed, host)
-        self._generations = host.generations = Generations()
+        self._generations = host.generations = NONE
         self._shapes = Shapes()
 
     def __copy__(self) -> Graph:

@@ -93,7 +93,8 @@ class Columns(Facts):
         self.cut_slots: Collection[int] = ()
         self.cut_values: Collection[Any] = ()
         # Steps of large reductions that keep what they found in blocks, by slot; see `overwrite`.
-        self.reductions: dict[int, Any] = {}
+        # ``None`` before the first.
+        self.reductions: dict[int, Any] | None = None
         # Groups of leaves that were set together, by the id of the first handle.
         self.together: dict[int, Together] = {}
 

@@ -101,12 +101,19 @@ def calls_in_part(
             new = [_bind_rows(store, slot, *one) for one in part]
         elif type(step) is Reduction and slot in read:
             new = [partial(step.update, read[slot])]
-            store.reductions[slot] = step
+            _keep(store, slot, step)
         else:
             new = [step]
         calls += new
         first_slots += [slot] * len(new)
     return calls, first_slots, None
+
+
+def _keep(store: Any, slot: int, step: Any) -> None:
+    """Note that a reduction keeps what it finds in blocks."""
+    if store.reductions is None:
+        store.reductions = {}
+    store.reductions[slot] = step
 
 
 def _of_one_length(store: Any, rows: Iterable[int], read: Iterable[int]) -> bool:
@@ -151,7 +158,7 @@ class Moving:
                     self._sliced.append(call)
             elif type(step) is Reduction and slot in read:
                 words, call = None, partial(self._update, step)
-                store.reductions[slot] = step
+                _keep(store, slot, step)
             else:
                 words, call = self._program.add(Part(step)), step
             if words is not None and pieces and pieces[-1][0] == len(self.calls) - 1:

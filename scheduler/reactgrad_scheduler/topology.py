@@ -31,6 +31,9 @@ RANK_STEP = 1 << 8
 Consumers = tuple[int, ...] | dict[int, None]
 FEW = 8
 
+# Of forks, in which no row is ever parked or taken: an empty dict for each would be a large part of a fork.
+_NOTHING: dict[int, int] = {}
+
 _END = sys.maxsize  # a position after the end of any list
 
 # The largest number of rows added at a time: a fork copies the list of free rows.
@@ -79,7 +82,8 @@ class Topology:
                 twin.children[slot] = consumers.copy()
         twin.free = self.free.copy()
         twin.next_serial = self.next_serial
-        twin.numbers = self.numbers.copy()
+        twin.parked = _NOTHING
+        twin.numbers = self.numbers.copy() if self.numbers else _NOTHING
         return twin
 
     def __len__(self) -> int:
