@@ -231,6 +231,7 @@ class Rows(Steps):
         graph = self._graph()
         if graph is not None:
             graph._programs.rest()
+            graph._adopt(self.scheduler)  # a fork may have replaced tables whose aliases are kept
         self.finish_writes()
         self.unbind()  # the error may have come between a move of storage and the note of it
         for one in (self.reductions or {}).values():
