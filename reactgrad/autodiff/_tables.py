@@ -278,7 +278,8 @@ class Tables:
 
     def _drop(self, table: dict[Any, Any], key: Any) -> None:
         if key in table:
-            self._note(table, key, table.pop(key))
+            self._note(table, key, table[key])  # first: nothing may be lost in between
+            del table[key]
 
     def known(self, slot: int) -> Any:
         """Return the adjoint of a node: a slot, ``ZERO``, or ``None`` where there is none (any
