@@ -33,8 +33,9 @@ LEFT_OUT = f"""
 Left out: the tests marked slow, five of six examples of each property, the configurations of
 tests/README.md but the default one. This runs them: python -m tests {REST}"""
 
-# Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples. Without
-# `--hypothesis-profile=few` and these folders: all tests, as before a release.
+# Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples and without
+# what takes long. Without `--hypothesis-profile=few`, `-m "not slow"` and these folders: all tests, as before
+# a release.
 CONFIGURATIONS: dict[str, list[str]] = {
     "all arrays by blocks": ["--strips=always", "tests/backend", "tests/ops"],
     "no blocks, no fusion, no plans": [
@@ -67,7 +68,9 @@ def steps(asked: str | None, chosen: list[str]) -> dict[str, list[str]]:
     quick = {**STATIC, "pytest, quick": [*PYTEST, *QUICK]}
     if asked is None:
         return quick
-    rest = {f"pytest, {name}": [*PYTEST, FEW, *options] for name, options in CONFIGURATIONS.items()}
+    rest = {
+        f"pytest, {name}": [*PYTEST, *QUICK, *options] for name, options in CONFIGURATIONS.items()
+    }
     rest["pytest, what takes long"] = [*PYTEST, *LONG]
     return rest if asked == REST else {**quick, **rest}
 
