@@ -225,7 +225,7 @@ def test_the_register_machine_computes_the_same_bits(size: int, step: int, dtype
 @pytest.mark.parametrize(
     "operands",
     [
-        (np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2))),
+        (np.ones((2, 2), "i8"), np.ones((2, 2), "i8"), np.ones((2, 2), "i8")),
         (np.ones(2, "i8"), np.ones(2, "i8"), np.ones((), "i8")),
         (np.ones(2), np.ones(2, "f4"), np.ones(())),
         (np.ones((2, 2)), np.ones(2), np.ones(2)),

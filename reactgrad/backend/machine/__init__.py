@@ -4,6 +4,7 @@
 
 - ``_registers``: ``Registers``, which finds runs of steps in a plan and makes programs of them.
 - ``_instructions``: a bound step as instructions: calls of the loops inside NumPy's ufuncs.
+- ``_nested``: instructions by rows, for operands that are repeated and reductions along axes, and for products.
 - ``_code``: the format of instructions, rows of addresses and numbers.
 - ``_machine``: the compiled loop that does the instructions.
 - ``_stages``: an order of instructions in which several threads may share their elements.

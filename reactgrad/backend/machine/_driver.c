@@ -336,13 +336,42 @@ ERF(erf_f, float)
 GAUSSIAN(gaussian_d, double)
 GAUSSIAN(gaussian_f, float)
 
+/* A loop for each row. The last argument is the number of its operands, at most half of `FEW_OPERANDS`. Behind their
+ * addresses stand the number of rows, that of the elements of a row, the loop, and its last argument; behind their steps
+ * from element to element those from row to row. */
+static void by_rows(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)
+{
+    const intptr_t operands = (intptr_t)data;
+    const intptr_t *more = (const intptr_t *)args + operands;
+    char *addresses[FEW_OPERANDS];
+    memcpy(addresses, args, (size_t)operands * sizeof(char *));
+    for (intptr_t count = more[0]; count > 0; count--) {
+        ((Loop)more[2])(addresses, more + 1, steps, (void *)more[3]);
+        for (intptr_t i = 0; i < operands; i++) {
+            addresses[i] += steps[operands + i];
+        }
+    }
+}
+
+/* A product of matrices by the loop of `matmul`. Behind the three addresses stand the three lengths, the loop, and its
+ * last argument; the steps are those inside of the matrices. */
+static void product(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)
+{
+    const intptr_t *more = (const intptr_t *)args + 3;
+    const intptr_t lengths[4] = {1, more[0], more[1], more[2]};
+    intptr_t all[9] = {0};
+    memcpy(all + 3, steps, 6 * sizeof(intptr_t));
+    ((Loop)more[3])(args, lengths, all, (void *)more[4]);
+}
+
 static const struct {
     const char *name;
     Loop loop;
 } LOOPS[] = {
     {"norm_cdf d", norm_cdf_d}, {"norm_cdf f", norm_cdf_f}, {"erfc d", erfc_d},
     {"erfc f", erfc_f},         {"erf d", erf_d},           {"erf f", erf_f},
-    {"gaussian d", gaussian_d}, {"gaussian f", gaussian_f},
+    {"gaussian d", gaussian_d}, {"gaussian f", gaussian_f}, {"by rows", by_rows},
+    {"product", product},
 };
 
 static PyMethodDef methods[] = {

@@ -9,14 +9,15 @@ alive.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from reactgrad.backend.machine._code import MASKED_COPY, row
 from reactgrad.backend.machine._loop_call import LoopCall
-from reactgrad.backend.machine._loops import address_of, find_loop
+from reactgrad.backend.machine._loops import COMPARISONS, address_of, find_loop
+from reactgrad.backend.machine._nested import broadcast, product, reduced
 from reactgrad.backend.numpy._in_turn import InTurn
 
 # Steps on more elements gain nothing: the time goes into the elements, not into the call.
@@ -24,8 +25,14 @@ MOST_ELEMENTS: Final = 8192
 
 _UNREAD: Final[Any] = object()  # for steps whose instructions were not asked for yet
 
-# From these a sum begins. They live as long as the module, since instructions hold their addresses.
-_ZEROS: Final = {one: np.zeros(1, one) for one in ("f", "d")}
+# From these numbers a reduction begins where none is given.
+_FIRST: Final[dict[np.ufunc, tuple[float, ...]]] = {np.add: (0.0,)}
+
+
+@cache
+def _number(number: float, char: str) -> np.ndarray[Any, Any]:
+    """Return an array of a number. It lives as long as the module, since instructions hold its address."""
+    return np.full(1, number, char)
 
 
 def instructions(step: Callable[[], object] | None) -> bytes | None:
@@ -51,23 +58,42 @@ def _read(step: Any) -> bytes | None:
     if type(function) is np.ufunc:
         out = keywords.get("out", args[-1])
         inputs = args[: function.nin]
-        whole = len(args) + len(keywords) == function.nin + 1
-        return _call(function, inputs, out) if whole else None
+        if len(args) + len(keywords) != function.nin + 1:
+            return None
+        if function.signature is not None:
+            return product(inputs[0], inputs[1], out) if function is np.matmul else None
+        if function in COMPARISONS and type(out) is np.ndarray and out.dtype.char in "fd":
+            step.mask = np.empty(out.shape, bool)  # as long as the step: its address is in the code
+            return _compared(function, inputs, step.mask, out)
+        return _call(function, inputs, out)
     if function is np.copyto:
         return _copy(*args, **keywords)
     if function is np.dot:
-        return _dot(*args)
-    if getattr(function, "__self__", None) is np.add and function.__name__ == "reduce":
-        return _sum(*args) if len(args) == 5 and not keywords else None  # from 0 only
+        return product(*args) if args[-1].ndim else _dot(*args)
+    reduces = getattr(function, "__self__", None)
+    if type(reduces) is np.ufunc and function.__name__ == "reduce" and not keywords:
+        return _reduce(reduces, *args)
     return None
 
 
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
     operands = _operands(*inputs, out)
     if operands is None:
-        return None
+        small = type(out) is np.ndarray and 0 < out.size <= MOST_ELEMENTS
+        return broadcast(ufunc, inputs, out) if small else None
     loop = find_loop(ufunc, "".join([one.dtype for one in operands]))
     return None if loop is None else _row(*loop, out.size, operands)
+
+
+def _compared(ufunc: np.ufunc, inputs: tuple[Any, ...], mask: Any, out: Any) -> bytes | None:
+    """Return the instructions that write 1.0 where a comparison holds, and 0.0 elsewhere."""
+    zero, one = (_number(number, out.dtype.char) for number in (0.0, 1.0))
+    parts = [
+        _call(ufunc, inputs, mask),
+        _call(np.positive, (zero,), out),
+        _copy(out, one, where=mask),
+    ]
+    return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
 
 
 def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) -> bytes | None:
@@ -81,19 +107,39 @@ def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) 
     return _row(MASKED_COPY, out.itemsize, out.size, operands)
 
 
-def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | None:
-    """Return the instructions for a sum of all elements: copy a zero, then add each element to it.
+def _reduce(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *initial: float,
+) -> bytes | None:
+    """Return the instructions for a sum or a maximum: copy what it begins from, then take in each element.
 
-    The addition is NumPy's own loop, with a step of 0 for the result. All elements are summed where the result
-    has one, whichever the axes are.
+    That is NumPy's own loop, with a step of 0 for the result. All elements are summed where the result has one,
+    whichever the axes are.
     """
-    terms, total = _operands(x), _operands(out.reshape(-1))
-    if terms is None or total is None or out.size != 1:
+    first = initial or _FIRST.get(ufunc)
+    if type(out) is not np.ndarray or type(x) is not np.ndarray or first is None:
         return None
-    char = terms[0].dtype
-    begin = _call(np.positive, (_ZEROS.get(char),), out.reshape(1))
-    loop = find_loop(np.add, 3 * char)
-    if begin is None or loop is None:
+    char = x.dtype.char
+    if dtype not in (None, out.dtype) or char != out.dtype.char or char not in "fd":
+        return None
+    if not 0 < x.size <= MOST_ELEMENTS:
+        return None
+    if not out.flags.c_contiguous:
+        return None
+    begin = _call(np.positive, (_number(first[0], char),), out.reshape(-1))
+    if begin is None:
+        return None
+    if out.size > 1:
+        rest = reduced(ufunc, x, axis, out)
+        return None if rest is None else begin + rest
+    terms, total = _operands(x), _operands(out.reshape(-1))
+    loop = find_loop(ufunc, 3 * char)
+    if terms is None or total is None or loop is None:
         return None
     stays = total[0]._replace(step=0)
     return begin + _row(*loop, x.size, [stays, terms[0], stays])

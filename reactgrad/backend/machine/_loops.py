@@ -15,13 +15,21 @@ import numpy as np
 
 from reactgrad.backend.numpy._numpy import UFUNCS
 
-# For these dtypes no loop raises, or calls Python.
+# For these dtypes no loop raises, or calls Python; nor do those of some ufuncs for whole numbers.
 PLAIN = frozenset("fd?")
+_WHOLE = frozenset("il?")
+
+COMPARISONS = frozenset(
+    (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+)
+_OF_WHOLE = COMPARISONS | {
+    *(np.add, np.subtract, np.multiply, np.negative, np.positive, np.maximum, np.minimum),
+}
 
 _ELEMENTWISE = frozenset(getattr(np, name) for name in (*UFUNCS, "maximum", "minimum", "positive"))
 
 # Generalized ufuncs, whose loops take the lengths of their operands, too; for these dtypes they do not raise.
-_OF_VECTORS = frozenset((np.vecdot,))
+_GENERALIZED = frozenset((np.vecdot, np.matmul))
 
 
 class Loop(NamedTuple):
@@ -49,7 +57,7 @@ class _UFunc(Structure):
 
 @lru_cache(4096)
 def find_loop(ufunc: np.ufunc, dtypes: str) -> Loop | None:
-    """Return the loop of an elementwise `ufunc`, or of ``np.vecdot``, for these dtypes.
+    """Return the loop of an elementwise `ufunc`, of ``np.vecdot`` or ``np.matmul``, for these dtypes.
 
     ``None`` if it has none without conversions.
 
@@ -68,7 +76,8 @@ def find_loop(ufunc: np.ufunc, dtypes: str) -> Loop | None:
     """
     signature = f"{dtypes[:-1]}->{dtypes[-1]}"
     plain = ufunc in _ELEMENTWISE and ufunc.signature is None
-    fits = (plain or ufunc in _OF_VECTORS) and PLAIN.issuperset(dtypes)
+    known = PLAIN.issuperset(dtypes) or (ufunc in _OF_WHOLE and _WHOLE.issuperset(dtypes))
+    fits = (plain or ufunc in _GENERALIZED) and known
     if not fits or signature not in ufunc.types:
         return None
     table = _UFunc.from_address(id(ufunc))
