@@ -18,9 +18,6 @@ from bench._goal import at_most, faster
 from bench._peers import load
 
 RATE = 0.01
-# `set` adopts larger arrays and copies smaller ones: binding again costs more than a small copy.
-ADOPTED = 1 << 17
-
 Sizes = tuple[int, int, int, int]
 TABLE: list[tuple[Sizes, float, float]] = [
     ((1, 4, 8, 2), 1.3, 6.0),
@@ -50,7 +47,10 @@ def moved(sizes: Sizes) -> Callable[[Any], Any]:
     comparing.
     """
     start = first_params(sizes)
-    return lambda found: (found[0], [(w - at) / RATE for w, at in zip(found[1], start)])
+    return lambda found: (
+        found[0],
+        [(getattr(w, "value", w) - at) / RATE for w, at in zip(found[1], start)],
+    )
 
 
 def drawn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
@@ -86,21 +86,11 @@ def ours(sizes: Sizes) -> Step:
     logits = rg.linear(rg.relu(rg.linear(x, w1, b1)), w2, b2)
     loss = (rg.log_softmax(logits) * labels).sum() * (-1.0 / batch)
     new = [w - RATE * dw for w, dw in zip(params, rg.grad(loss, params), strict=True)]
-    forward, change = g.forward, g.set
-    adopt = batch * inputs * 4 >= ADOPTED
+    read = g.reader(loss, feeds=[x, labels], updates=dict(zip(params, new)))
 
     def step(given: Any) -> Any:
-        samples, wanted = given
-        if adopt:
-            x.set(samples, copy=False)
-            labels.set(wanted)
-        else:
-            change({x: samples, labels: wanted})
-        forward(loss, *new)
-        reached = loss.value
-        after = [w.value for w in new]
-        change(dict(zip(params, after)))
-        return reached, after
+        (reached,) = read(*given)
+        return reached, params
 
     return step
 
@@ -117,15 +107,11 @@ def ours_in_turn(sizes: Sizes) -> Step:
     loss = -(rg.log_softmax(logits) * labels).sum(axis=1).mean()
     g.set({x: np.zeros((1, inputs), "f4"), labels: np.zeros((1, outputs), "f4")})
     new = [w - RATE * dw for w, dw in zip(params, rg.grad(loss, params), strict=True)]
+    read = g.reader(loss, feeds=[x, labels], updates=dict(zip(params, new)))
 
     def step(given: Any) -> Any:
-        samples, wanted = given
-        g.set({x: samples, labels: wanted})
-        g.forward(loss, *new)
-        reached = loss.value
-        after = [w.value for w in new]
-        g.set(dict(zip(params, after)))
-        return reached, after
+        (reached,) = read(*given)
+        return reached, params
 
     return step
 

@@ -29,7 +29,7 @@ from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, MODE, Leaf
-from reactgrad.scheduler import add_note, is_interrupt, told
+from reactgrad.scheduler import Leaves, add_note, is_interrupt, told
 from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number
 
@@ -68,20 +68,26 @@ def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
     return True
 
 
-def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) -> bool:
+def write_plainly(
+    graph: Core, slots: Sequence[int], values: Collection[Any], leaves: Leaves | None = None
+) -> bool:
     """Set leaves where neither shape nor dtype changes and no block is open.
 
-    Return ``False``, with nothing done, where that does not apply.
+    Return ``False``, with nothing done, where that does not apply. `leaves` are the slots, where they are set
+    together again and again.
     """
     if graph._noted or graph._computing or graph._observers.calling is not None:
         return False
     host = graph._host
-    members = set(slots)
+    members = set(slots) if leaves is None else leaves.slots
     if len(members) < len(slots) or not host.plain_writes(slots, values):
         return False
     data = host.data
     try:
-        graph._scheduler.changed_together(tuple(slots))
+        if leaves is None:
+            graph._scheduler.changed_together(tuple(slots))
+        else:
+            graph._scheduler.changed_again(leaves)
         host.overwrite(members)
         for slot, value in zip(slots, values):
             buffer = data[slot]

@@ -45,6 +45,7 @@ from reactgrad.nodes._scope import scope
 from reactgrad.observing._stabilize import stabilize
 from reactgrad.observing._tell import deliver
 from reactgrad.reading._forward import cancel, forward
+from reactgrad.reading._reader import reader
 from reactgrad.reading._value import value
 from reactgrad.scheduler import (
     Scheduler,
@@ -173,6 +174,7 @@ class Graph(Pictures, Questions, Settings):
 
     # reading
     forward = forward
+    reader = reader
     cancel = cancel
     plan = plan
     stabilize = stabilize

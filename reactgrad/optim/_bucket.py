@@ -12,7 +12,6 @@ import numpy as np
 from reactgrad._errors import GraphError, LoadError, ShapeError, UnsetError
 from reactgrad.change._set_side_by_side import Written
 from reactgrad.core._gradients import GradientBlock
-from reactgrad.scheduler import Leaves
 from reactgrad.values._columns import MISSING
 from reactgrad.values._side_by_side import SideBySide
 
@@ -107,7 +106,7 @@ class Bucket:
         self._values = np.empty(size, dtype)
         scratch = min(size, CHUNK)
         self._a, self._b = np.empty(scratch, dtype), np.empty(scratch, dtype)
-        self._all = Leaves(dict.fromkeys(self.slots))
+        self._all = self.graph._scheduler.leaves(self.slots)
         self._everyone, self._span = range(len(self.slots)), ((0, size),)
         self._whole: dict[int, Arrays] = {}
         self._after: Any = None
@@ -247,7 +246,7 @@ class Bucket:
             for start in range(first, last, CHUNK):
                 rule(step + 1, self._parts(p, start, min(start + CHUNK, last)))
             spans.append((first, last))
-        leaves = Leaves(dict.fromkeys([self.slots[i] for i in which]))
+        leaves = self.graph._scheduler.leaves([self.slots[i] for i in which])
         same = int(after[0]) if (after == after[0]).all() else None
         self._after = (self._next, same, after)
         return Written(block, self._values, which, leaves, spans, False)

@@ -12,8 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from reactgrad.scheduler import Leaves
-
 # So few leaves are checked one by one, which is as fast.
 FEW = 16
 
@@ -33,6 +31,7 @@ class Values(Protocol):
     specs: Any
     cutoffs: Any
     together: Any
+    scheduler: Any
 
     def lent_out(self, slots: Collection[int], /) -> bool:
         """Return whether callers or forks may see the memory of these values."""
@@ -73,7 +72,7 @@ class Together:
         specs: list[Any] = [store.specs[slot] for slot in slots]
         # By identity, without references: the store drops the group when a handle dies.
         self._keys = list(map(id, handles))
-        self.leaves = Leaves(dict.fromkeys(slots))
+        self.leaves = store.scheduler.leaves(slots)
         self.members = frozenset(slots)
         self.buffers = [store.data[slot] for slot in slots]
         self._side_by_side: np.ndarray[Any, np.dtype[np.float64]] | None = None

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.scheduler import Leaves
 from reactgrad.values._leaf_writes import LeafWrites
 
 
@@ -43,7 +42,7 @@ class SideBySide:
     def __init__(self, store: LeafWrites, slots: Sequence[int]) -> None:
         self.slots = tuple(slots)
         self.members = frozenset(slots)
-        self.leaves = Leaves(dict.fromkeys(slots))
+        self.leaves = store.scheduler.leaves(slots)
         self._shapes = [store.specs[slot].storage for slot in slots]  # type: ignore[union-attr]
         self.bounds = [0, *accumulate(math.prod(shape) for shape in self._shapes)]
         dtype = store.specs[slots[0]].dtype  # type: ignore[union-attr]

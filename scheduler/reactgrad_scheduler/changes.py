@@ -59,6 +59,13 @@ class Changes(Reads):
         self.staleness.put(leaf, CLEAN)
         self.forget_failure(leaf)
 
+    def leaves(self, slots: Iterable[int]) -> Leaves:
+        """Return leaves that are replaced together again and again, for ``changed_again``."""
+        leaves = Leaves(dict.fromkeys(slots))
+        for leaf in leaves.slots:  # the journal must not outlive them
+            self._journaled[leaf] = 1
+        return leaves
+
     def changed_again(self, leaves: Leaves) -> None:
         """Do what ``changed`` does for leaves that all live and had values before."""
         journal = self.versions.journal
