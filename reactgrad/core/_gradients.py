@@ -121,6 +121,15 @@ class Gradients:
             alone.update({slot: self.of(slot) for slot in block.slots})
         return Gradients(alone, {}, self.between, self.replaced)
 
+    def gathered(self, block: GradientBlock, parts: Sequence[Any]) -> Gradients:
+        """Return the same gradients, where those of a block, which have arrays of their own, lie side by side."""
+        alone = {slot: one for slot, one in self.alone.items() if slot not in block.places}
+        blocks = {**self.blocks, block: block.added(None, parts)}
+        found = Gradients(alone, blocks, self.between, self.replaced)
+        # Each is the same object as before.
+        found._shown = {**self._shown, **dict(zip(block.slots, parts, strict=True))}
+        return found
+
     def without(self, slots: Iterable[int], blocks: Iterable[GradientBlock]) -> Gradients:
         """Return them without those of these params, of which `blocks` are all blocks."""
         gone = frozenset(blocks)

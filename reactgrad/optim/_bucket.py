@@ -167,7 +167,11 @@ class Bucket:
                 return ()
             self.gradient = found[0].reshape(-1)
             return self._everyone
-        if not any(one is None for one in found):
+        if type(None) not in set(map(type, found)):
+            if grads is gradients.alone:
+                host.gradients = gradients.gathered(self._gathered, found)
+                self.gradient = host.gradients.blocks[self._gathered]
+                return self._everyone
             self._make_own()
             np.concatenate(found, axis=None, out=self.gradient)
             return self._everyone

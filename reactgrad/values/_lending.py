@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from reactgrad.backend import (
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Ranges
 from reactgrad.values._columns import MISSING, Columns, shaped
+
+# From so many nodes on it pays to ask first whether callers saw any of them.
+MANY: Final = 16
 
 
 class Lease(weakref.ref[Any]):
@@ -148,7 +151,7 @@ class Lending(Columns):
                     del self.reductions[slot]
         # Walk the smaller of the two: a plan may have many nodes, of which callers saw few.
         handed = self.handed
-        if handed:
+        if handed and (len(slots) < MANY or not handed.keys().isdisjoint(slots)):
             if len(slots) <= len(handed):
                 for slot in slots:
                     handed.pop(slot, None)
