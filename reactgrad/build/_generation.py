@@ -43,6 +43,7 @@ class Generation:
     __slots__ = (
         "asleep",
         "at",
+        "back",
         "counts",
         "counts_asleep",
         "edges",
@@ -68,6 +69,7 @@ class Generation:
         self.members: frozenset[int] = frozenset()
         self.edges: tuple[tuple[int, int], ...] = ()  # from other nodes, first those to ``nodes``
         self.forward = 0  # the number of these
+        self.back: tuple[tuple[int, int], ...] = ()  # from all other nodes to ``gradients``
         self.sources: frozenset[int] = frozenset()  # the other nodes
         # Nodes and sources whose storage has moved since the parked rows were told.
         self.moved: set[int] = set()
@@ -118,6 +120,7 @@ def find_generation(
     apart = frozenset(gradients)
     gen.edges = tuple([edge for edge in edges if edge[0] not in inside])
     gen.forward = sum(slot not in apart for _, slot in gen.edges)
+    gen.back = tuple([edge for edge in edges if edge[1] in apart and edge[0] not in apart])
     gen.sources = frozenset([parent for parent, _ in gen.edges])
     gen.numbers = tuple(
         [p for p in gen.sources if leaf[p] and host.numbers.get(key_of(host.data[p])) == p]

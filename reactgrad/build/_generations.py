@@ -344,10 +344,12 @@ class Generations:
             if one in gen.made:
                 at = gen.made[one]
                 self.number_back(graph, back[one], base + at - bisect(there, at))
-        for at, offset in zip(gen.gradients, gen.offsets, strict=True):
-            scheduler.take(at, base + offset - bisect(there, offset))
-            if gen.moved and not gen.moved.isdisjoint(topology.parents[at]):
-                graph._host.unbind_steps((at,))
+        numbers = [base + offset - bisect(there, offset) for offset in gen.offsets]
+        scheduler.take_together(gen.gradients, numbers, gen.back)
+        if gen.moved:
+            parents = topology.parents
+            moved = [at for at in gen.gradients if not gen.moved.isdisjoint(parents[at])]
+            host.unbind_steps(moved)
         gen.asleep = False
         programs[None] = gen.entry
         self.entries[slot] = gen.entry, topology.next_serial

@@ -126,12 +126,12 @@ class Staleness:
     def put_all(self, marks: Sequence[tuple[int, int]]) -> None:
         """Set the marks of many nodes, given as (slot, mark), each slot once."""
         mark, keys, draw = self.mark, self._keys, self._draw
-        if self.trace is not None or self.heeded or any(one == STALE for _, one in marks):
+        if self.trace is not None or self.heeded:
             for slot, one in marks:
                 self.put(slot, one)
             return
         if self.hubs is not None:
-            self._leave_stale(self.hubs, [slot for slot, _ in marks])
+            self._leave_stale(self.hubs, [slot for slot, one in marks if one != STALE])
         state = 0
         for slot, one in marks:
             key = keys[slot] or draw(slot)
@@ -272,10 +272,10 @@ class Staleness:
 
     def as_new(self, slots: Iterable[int]) -> None:
         """Mark these nodes ``STALE``, as new ones are. Nodes below them must be so already."""
-        mark, state = self.mark, 0
+        mark, keys, draw, state = self.mark, self._keys, self._draw, 0
         for slot in slots:
-            if mark[slot] != STALE:
-                state ^= self.key(slot, mark[slot])
+            if (former := mark[slot]) != STALE:
+                state ^= (keys[slot] or draw(slot)) * (former ^ 1)  # see ``key``
                 mark[slot] = STALE
         self.state ^= state
 

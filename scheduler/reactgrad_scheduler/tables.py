@@ -253,6 +253,29 @@ class Tables:
             self.staleness.put(slot, CLEAN)
         topology.serial[slot] = topology.parked.pop(slot)
 
+    def take_together(
+        self, slots: Sequence[int], numbers: Sequence[int], edges: Iterable[tuple[int, int]]
+    ) -> None:
+        """Do what ``take`` does for each of these rows; ``edges`` are those that lead to them from others."""
+        topology = self.topology
+        children, rank, serial, parked = (
+            topology.children,
+            topology.rank,
+            topology.serial,
+            topology.parked,
+        )
+        for parent, slot in edges:
+            if children[parent]:
+                topology.attach(parent, slot)
+            else:
+                children[parent] = (slot,)
+        topology.numbers.update(zip(slots, numbers, strict=True))
+        for slot, number in zip(slots, numbers, strict=True):
+            rank[slot] = number * RANK_GAP
+            if self.leaf[slot]:
+                self.staleness.put(slot, CLEAN)
+            serial[slot] = parked.pop(slot)
+
     def give_up(self, slots: Sequence[int]) -> None:
         """Let rows be released, those of them that are parked, by the next ``release``."""
         topology = self.topology
