@@ -13,6 +13,9 @@ from reactgrad.reading._value import clean_values
 if TYPE_CHECKING:
     from reactgrad.autodiff._program import Program
 
+# So many params have their gradients side by side, each of so many bytes at most.
+MANY, MOST_BYTES = 8, 1 << 16
+
 
 class Again:
     """A ``backward`` of one output without arguments, as it was last made.
@@ -30,22 +33,46 @@ class Again:
         The other params, with their adjoints.
     """
 
-    __slots__ = ("alone", "blocks", "frozen", "known", "params", "targets")
+    __slots__ = ("_own", "alone", "blocks", "frozen", "known", "params", "targets")
 
     def __init__(self, y: Any, program: Program, asked: dict[int, int]) -> None:
         graph = y._graph
         host = graph._host
         self.params = program.params()
         self.frozen = frozenset(host.frozen)
-        self.known = host.gradient_blocks.known
         self.targets = tuple(dict.fromkeys([y._slot, *asked.values()]))
         self.blocks: list[tuple[GradientBlock, list[int]]] = []
         inside: set[int] = set()
+        self._own: list[GradientBlock] = []
+        self._gather(host, asked)
+        self.known = host.gradient_blocks.known
         for block in host.gradient_blocks.all():
             if block.places.keys() <= asked.keys():
                 self.blocks.append((block, [asked[slot] for slot in block.slots]))
                 inside |= block.places.keys()
         self.alone = [(slot, at) for slot, at in asked.items() if slot not in inside]
+
+    def _gather(self, host: Any, asked: dict[int, int]) -> None:
+        """Let the gradients of many params lie side by side, where no optimiser has asked for that.
+
+        It is one copy for all of them. The blocks live as long as this; other outputs use them, too.
+        """
+        known = host.gradient_blocks.all()
+        alike: dict[Any, list[int]] = {}
+        for slot in asked:
+            found = host.specs[slot]
+            if (
+                host.scheduler.leaf[slot]
+                and found.dtype == host.specs[asked[slot]].dtype
+                and found.nbytes <= MOST_BYTES
+                and not any(slot in block.places for block in known)
+            ):
+                alike.setdefault(found.dtype, []).append(slot)
+        for dtype, slots in alike.items():
+            if len(slots) >= MANY:
+                block = GradientBlock(slots, [host.specs[slot].shape for slot in slots], dtype)
+                self._own.append(block)
+                host.gradient_blocks.add(block)
 
     def holds(self, graph: Any, program: Program) -> bool:
         """Return whether nothing has changed that the call depends on."""
