@@ -273,7 +273,7 @@ class Generations:
             graph._programs.building is not None
             or open_casts
             or in_checkpoint()
-            or scheduler.notes
+            or graph._noted
             or (open_hooks and hooks_here() is not None)
             or (graph._subgraphs is not None and graph._subgraphs.under_way)
         ):

@@ -13,6 +13,8 @@ from reactgrad.nodes._reached import reached
 from reactgrad.values._transient import Transient
 
 _inside: ContextVar[bool] = ContextVar("reactgrad_in_checkpoint", default=False)
+# Whether nodes are being built for a checkpoint in this thread; called for each node of some loops.
+in_checkpoint: Callable[[], bool] = _inside.get
 
 
 class Segment(Transient):
@@ -199,11 +201,6 @@ def _one_upon_the_other(functions: list[Any]) -> Callable[[Any], Any]:
         return value
 
     return part
-
-
-def in_checkpoint() -> bool:
-    """Return whether nodes are being built for a checkpoint in this thread."""
-    return _inside.get()
 
 
 def follow_segment(graph: Any, slot: int, operand: int, contribution: int, before: int) -> None:
