@@ -134,10 +134,9 @@ class Finding(Runs):
 
     def _surely_run(self, slots: Sequence[int]) -> bool:
         """Return whether all of these nodes run, whatever values nodes before them get."""
-        return (
-            _STALE_ONLY.issuperset(map(self._mark.__getitem__, slots))
-            and self.staleness.cutoffs.isdisjoint(slots)
-        )
+        return _STALE_ONLY.issuperset(
+            map(self._mark.__getitem__, slots)
+        ) and self.staleness.cutoffs.isdisjoint(slots)
 
     def _may_run(self, slots: Sequence[int]) -> bool:
         """Return whether versions, and nothing else, decide which of these nodes run."""
