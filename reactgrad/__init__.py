@@ -28,6 +28,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``tracking``     what a loop reports: bars, and logs for TensorBoard
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
+- ``whatif``       what-if questions over many values, in forks
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
 ``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;
@@ -263,10 +264,16 @@ if typing.TYPE_CHECKING:
     from reactgrad.transforms._transforms import value_and_grad as value_and_grad
     from reactgrad.transforms._transforms import vjp as vjp
 
-    # Its module uses public names of this package: an import here would be a circle.
+    # Their modules use public names of this package: an import here would be a circle.
+    explain_change = typing.cast("typing.Callable[..., typing.Any]", None)
     from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
     from_pnnx = typing.cast("typing.Callable[..., typing.Any]", None)
+    goal_seek = typing.cast("typing.Callable[..., typing.Any]", None)
+    monte_carlo = typing.cast("typing.Callable[..., typing.Any]", None)
+    scenarios = typing.cast("typing.Callable[..., typing.Any]", None)
+    sensitivities = typing.cast("typing.Callable[..., typing.Any]", None)
     to_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
+    tornado = typing.cast("typing.Callable[..., typing.Any]", None)
 
 # Names of the array API standard that are no ops.
 _STANDARD = (
@@ -318,12 +325,14 @@ _LATER = {
     "dropout2d": "random._dropout",
     "dropout3d": "random._dropout",
     "Event": "explain._event_log",
+    "explain_change": "whatif._explain_change",
     "extend": "extend",
     "fft": "fft",
     "from_networkx": "graph._files",
     "from_onnx": "models._from_onnx",
     "from_pnnx": "models._from_pnnx",
     "Function": "functions._function",
+    "goal_seek": "whatif._goal_seek",
     "GradScaler": "flow._grad_scaler",
     "grad": "transforms._transforms",
     "hessian": "transforms._transforms",
@@ -333,6 +342,7 @@ _LATER = {
     "jvp": "transforms._transforms",
     "lift": "functions._lift",
     "linalg": "linalg",
+    "monte_carlo": "whatif._monte_carlo",
     "nn": "nn",
     "optim": "optim",
     "load_checkpoint": "io._checkpoint",
@@ -345,6 +355,8 @@ _LATER = {
     "save_checkpoint": "io._checkpoint",
     "save_on_cpu": "flow._places",
     "save_on_disk": "flow._places",
+    "scenarios": "whatif._scenarios",
+    "sensitivities": "whatif._sensitivities",
     "Stats": "explain._stats",
     "Subgraph": "subgraphs._subgraph",
     "subgraph": "subgraphs._subgraph",
@@ -353,6 +365,7 @@ _LATER = {
     "testing": "testing",
     "to_networkx": "io._networkx",
     "to_onnx": "models._to_onnx",
+    "tornado": "whatif._tornado",
     "value_and_grad": "transforms._transforms",
     "vjp": "transforms._transforms",
     "Why": "explain._why",

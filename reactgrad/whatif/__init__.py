@@ -1,0 +1,22 @@
+"""What-if questions: many values at once, and what a result hangs on.
+
+``scenarios(outputs, values)``
+    A table of outputs, and of gradients, over grids or lists of inputs.
+``monte_carlo(outputs, distributions)``
+    The same over random draws: percentiles, means, and their errors.
+``sensitivities(output)``, ``tornado(output, inputs, amount)``
+    Which input matters most: by live gradients, or by a low and a high value of each.
+``goal_seek(output, input, target)``
+    The inputs for which outputs have given values.
+``explain_change(before, after)``
+    How much each input has contributed to a difference.
+
+All of them work in forks: nothing is set in the graph of the caller, and none of its nodes is computed.
+
+- ``_inputs``: outputs and leaves as callers name them; ``_points``: the values of all scenarios.
+- ``_sweep``: forks that are set and read point by point; ``_batch``: all points as one more axis.
+- ``_results``: results by scenario; ``_table``: rows as text, and as a DataFrame.
+- ``_scenarios``, ``_monte_carlo``, ``_sensitivities``, ``_tornado``, ``_goal_seek``, ``_explain_change``: a question
+  each.
+- ``_errors``: ``GoalError``, ``ScenarioError``.
+"""
