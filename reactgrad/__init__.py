@@ -29,6 +29,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``whatif``       what-if questions over many values, in forks
+- ``tables``       DataFrames and workbooks of Excel as live nodes
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
 ``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;
@@ -266,6 +267,7 @@ if typing.TYPE_CHECKING:
 
     # Their modules use public names of this package: an import here would be a circle.
     explain_change = typing.cast("typing.Callable[..., typing.Any]", None)
+    from_excel = typing.cast("typing.Callable[..., typing.Any]", None)
     from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
     from_pnnx = typing.cast("typing.Callable[..., typing.Any]", None)
     goal_seek = typing.cast("typing.Callable[..., typing.Any]", None)
@@ -328,6 +330,7 @@ _LATER = {
     "explain_change": "whatif._explain_change",
     "extend": "extend",
     "fft": "fft",
+    "from_excel": "tables.excel._from_excel",
     "from_networkx": "graph._files",
     "from_onnx": "models._from_onnx",
     "from_pnnx": "models._from_pnnx",

@@ -1,0 +1,53 @@
+"""The table of functions of formulas, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from reactgrad.tables.excel._cells import each
+
+Function = Callable[..., Any]
+FUNCTIONS: Final[dict[str, Function]] = {}  # of evaluated arguments
+# To which a single cell is an area: what is in it may not count.
+# fmt: off
+OVER_CELLS: Final = frozenset({
+    "AND", "AVERAGE", "COUNT", "COUNTA", "COUNTBLANK", "DEVSQ", "GEOMEAN", "HARMEAN", "IRR", "MAX", "MEDIAN", "MIN",
+    "NPV", "OR", "PRODUCT", "STDEV", "STDEV.P", "STDEV.S", "STDEVP", "SUM", "SUMSQ", "VAR", "VAR.P", "VAR.S", "VARP",
+    "XOR",
+})
+# fmt: on
+LAZY: Final[dict[str, Function]] = {}  # of the builder, the place of the formula, and trees
+
+
+def whole(*names: str) -> Callable[[Function], Function]:
+    """Register a function that takes blocks as they are."""
+
+    def add(function: Function) -> Function:
+        FUNCTIONS.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+def single(*names: str) -> Callable[[Function], Function]:
+    """Register a function of single values: of blocks it is taken place by place."""
+
+    def add(function: Function) -> Function:
+        def placed(*arguments: Any) -> Any:
+            return each(function, *arguments)
+
+        FUNCTIONS.update(dict.fromkeys(names, placed))
+        return function
+
+    return add
+
+
+def lazy(*names: str) -> Callable[[Function], Function]:
+    """Register a function that evaluates its arguments itself."""
+
+    def add(function: Function) -> Function:
+        LAZY.update(dict.fromkeys(names, function))
+        return function
+
+    return add
