@@ -13,7 +13,7 @@ from reactgrad.tables.excel._cells import divided as quotient
 from reactgrad.tables.excel._errors import UnreadFunctionError, WorkbookError
 from reactgrad.tables.excel._file import Place, Sheets
 from reactgrad.tables.excel._values import NA, REF, VALUE, ExcelError, Fault
-from reactgrad.tables.excel.functions import FUNCTIONS, LAZY, OVER_CELLS
+from reactgrad.tables.excel.functions import FUNCTIONS, LAZY, OVER_CELLS, takes
 from reactgrad.tables.excel.functions._logic import SIGNS, compared
 from reactgrad.tables.excel.functions._math import power
 from reactgrad.tables.excel.functions._text import joined
@@ -45,6 +45,8 @@ class Build:
         What has been built: values, ``Live`` nodes, by place.
     inputs : dict
         The inputs by place: cells without a formula that formulas read.
+    broken : set
+        The places of formulas that need what has no form here.
     unread : Counter
         Functions and references that have no form here.
     """
@@ -57,7 +59,7 @@ class Build:
         self.inputs: dict[Place, rg.Var] = {}
         self.unread: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
-        self._broken: set[Place] = set()
+        self.broken: set[Place] = set()
         self._names = {name.lower(): name for name in sheets.names}
         self._defined: dict[Any, Any] = {}
         self._read = 0
@@ -69,18 +71,17 @@ class Build:
         for place, text in self.sheets.formulas.items():
             try:
                 tree = f.parse(text)
+                missing = self._missing(tree, place[0], 0)
             except WorkbookError as error:
-                raise WorkbookError(
-                    f"{address(place)}: {text:.80}: this formula cannot be read: {error}"
-                ) from error
-            missing = self._missing(tree, place[0], 0)
+                tree = f.Literal(None)
+                missing = [f"a formula that cannot be read, {text:.60}: {error}"]
             for name in missing:
                 self.unread[name] += 1
                 self.examples.setdefault(name, address(place))
             if missing:
-                self._broken.add(place)
+                self.broken.add(place)
             self.trees[place] = tree
-        return self._broken
+        return self.broken
 
     def refuse_unread(self) -> None:
         """Raise the error that names all that has no form here."""
@@ -90,7 +91,7 @@ class Build:
                 for name, count in self.unread.most_common()
             )
             raise UnreadFunctionError(
-                f"{len(self._broken):,} formulas need what has no form here: {told}. Write "
+                f"{len(self.broken):,} formulas need what has no form here: {told}. Write "
                 "from_excel(path, unread='cached') to keep the values that Excel has left in these cells, as inputs.",
                 self.unread,
                 self.examples,
@@ -99,10 +100,14 @@ class Build:
     def _missing(self, tree: Any, sheet: str, depth: int) -> list[str]:
         found: list[str] = []
         for one in f.walk(tree):
-            if isinstance(one, f.Call) and not (
-                one.function in FUNCTIONS or one.function in LAZY or one.function in PLACES
-            ):
-                found.append(one.function)
+            if isinstance(one, f.Call):
+                count = len(one.arguments)
+                if one.function in PLACES:
+                    continue
+                if one.function not in FUNCTIONS and one.function not in LAZY:
+                    found.append(one.function)
+                elif not takes(one.function, count):
+                    found.append(f"{one.function} of {count} arguments")
             elif isinstance(one, f.Operation) and one.sign not in OPERATORS:
                 found.append(
                     {" ": "intersection", ":": "range operator", ",": "union"}.get(
@@ -168,7 +173,7 @@ class Build:
             )
         return sheet, area.row, area.column, last_row, last_column
 
-    def _places(self, tree: Any, own: str) -> Iterator[Place]:
+    def places(self, tree: Any, own: str) -> Iterator[Place]:
         """Iterate over the cells with a formula that a tree reads."""
         formulas, spilled = self.trees, self.sheets.spilled
         for one in f.walk(tree):
@@ -188,7 +193,7 @@ class Build:
             elif isinstance(one, f.Name):
                 known = self._name(one.text, own)
                 if known is not None:
-                    yield from self._places(known, own)
+                    yield from self.places(known, own)
 
     def order(self, wanted: Iterable[Place]) -> list[Place]:
         """Return formulas so that each stands behind those that it reads.
@@ -207,9 +212,7 @@ class Build:
             stack = [
                 (
                     first,
-                    iter(())
-                    if first in self._broken
-                    else self._places(self.trees[first], first[0]),
+                    iter(()) if first in self.broken else self.places(self.trees[first], first[0]),
                 )
             ]
             way[first] = None
@@ -227,8 +230,8 @@ class Build:
                         way[other] = None
                         reads_of = (
                             iter(())
-                            if other in self._broken
-                            else self._places(self.trees[other], other[0])
+                            if other in self.broken
+                            else self.places(self.trees[other], other[0])
                         )
                         stack.append((other, reads_of))
                         break
@@ -245,13 +248,13 @@ class Build:
         """Build all formulas."""
         with self.graph:
             for place in self.order(self.trees):
-                if place in self._broken:
+                if place in self.broken:
                     self._keep_cached(place)
                 else:
                     self._formula(place)
                 if place in self.sheets.arrays:
                     for other, first in self._spilled_from(place):
-                        if place in self._broken:
+                        if place in self.broken:
                             self._keep_cached(other)
                         else:
                             self.cells[other] = self._spill(place, other, first)
@@ -417,12 +420,6 @@ class Build:
             return FUNCTIONS[name](*arguments)
         except Fault as fault:
             return fault.error
-        except TypeError as error:
-            if "argument" not in str(error):
-                raise
-            raise WorkbookError(
-                f"{address(place)}: {name} has {len(tree.arguments)} arguments here: {error}"
-            ) from error
 
     def _place_of(self, name: str, tree: f.Call, place: Place) -> Any:
         at = 1 if name == "ROW" else 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reactgrad.tables.excel._errors import WorkbookError
@@ -95,6 +95,13 @@ def area_of(text: str) -> Area | None:
         sheet, _, text = text.rpartition("!")
         if sheet.startswith("'") and sheet.endswith("'"):
             sheet = sheet[1:-1].replace("''", "'")
+    if text.count(":") > 1:  # A1:B2:C3 is all between them
+        *others, end = text.split(":")
+        first_area, last_area = area_of(":".join(others)), area_of(end)
+        if first_area is None or last_area is None:
+            return None
+        joined = operation(":", first_area, last_area)
+        return replace(joined, sheet=sheet) if isinstance(joined, Area) else None
     first, _, last = text.partition(":")
     last = last or first
     if "!" in last:
@@ -125,7 +132,7 @@ class Parser:
             raise WorkbookError(
                 f"a formula of {len(text):,} characters: Excel has at most {LONGEST:,}."
             )
-        self._tokens = [t for t in Tokenizer(text).items if t.type != "WHITE-SPACE"]
+        self._tokens = list(_without_space(Tokenizer(text).items))
         self._at = 0
         self._depth = 0
 
@@ -165,7 +172,7 @@ class Parser:
             if binding <= least:
                 break
             self._at += 1
-            tree = Operation(sign or " ", (tree, self._expression(binding)))
+            tree = operation(sign or " ", tree, self._expression(binding))
         self._depth -= 1
         return tree
 
@@ -236,6 +243,54 @@ class Parser:
                 rows[-1].append(Operation("u" + sign, (_literal(self._next().value, "NUMBER"),)))
             elif token.type == "SEP" and token.subtype == "ROW" and rows and rows[-1]:
                 rows.append([])
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """A blank between two operands: the operator of the cells that both have."""
+
+    type: str = "OPERATOR-INFIX"
+    subtype: str = ""
+    value: str = " "
+
+
+def _without_space(tokens: list[Any]) -> Iterator[Any]:
+    """Iterate over tokens, blanks left out where they mean nothing."""
+    last: Any = None
+    for i, token in enumerate(tokens):
+        if token.type != "WHITE-SPACE":
+            last = token
+            yield token
+            continue
+        after = next((one for one in tokens[i + 1 :] if one.type != "WHITE-SPACE"), None)
+        if last is None:
+            continue
+        ends = last.type == "OPERAND" or last.subtype == "CLOSE"
+        begins = after is not None and (after.type == "OPERAND" or after.subtype == "OPEN")
+        if ends and begins and last.type != "ARRAY":
+            last = _Space()
+            yield last
+
+
+def operation(sign: str, first: Any, second: Any) -> Any:
+    """Return an operation; of two areas that meet, or are joined, the area that this is."""
+    if sign not in (" ", ":") or not isinstance(first, Area) or not isinstance(second, Area):
+        return Operation(sign, (first, second))
+    sheet = first.sheet if second.sheet is None else second.sheet
+    ends = [first.last_row, second.last_row], [first.last_column, second.last_column]
+    if first.sheet not in (None, sheet) or None in ends[0] or None in ends[1]:
+        return Operation(sign, (first, second))
+    low, high = (max, min) if sign == " " else (min, max)
+    found = Area(
+        sheet,
+        low(first.row, second.row),
+        low(first.column, second.column),
+        high(ends[0]),  # type: ignore[arg-type]
+        high(ends[1]),  # type: ignore[arg-type]
+    )
+    if found.row > found.last_row or found.column > found.last_column:  # type: ignore[operator]
+        return Literal(ExcelError("#NULL!"))
+    return found
 
 
 def _literal(text: str, part: str) -> Any:

@@ -46,8 +46,8 @@ class Workbook:
         self.unread = dict(build.unread)
         used: set[Place] = set()
         for place, tree in build.trees.items():
-            if address(place) not in self.inputs:
-                used.update(build._places(tree, place[0]))
+            if place not in build.broken:
+                used.update(build.places(tree, place[0]))
         self.outputs = {
             address(place): found.var
             for place in build.trees
@@ -200,7 +200,7 @@ class Workbook:
     def __repr__(self) -> str:
         return (
             f"<Workbook: {len(self.sheets)} sheets, {len(self.formulas):,} formulas, {len(self.inputs):,} inputs"
-            + (f", {len(self._build._broken):,} formulas not read" if self.unread else "")
+            + (f", {len(self._build.broken):,} formulas not read" if self.unread else "")
             + ">"
         )
 

@@ -16,3 +16,4 @@ from reactgrad.tables.excel.functions import _text as _text
 from reactgrad.tables.excel.functions._register import FUNCTIONS as FUNCTIONS
 from reactgrad.tables.excel.functions._register import LAZY as LAZY
 from reactgrad.tables.excel.functions._register import OVER_CELLS as OVER_CELLS
+from reactgrad.tables.excel.functions._register import takes as takes

@@ -56,8 +56,16 @@ def _date(year: Any, month: Any, day: Any) -> Any:
     return lifted(date, year, month, day, kind="number")
 
 
+# Day 0 is the day before the 1st of January 1900, and day 60 the 29th of February that never was.
+ODD = {0: {"YEAR": 1900, "MONTH": 1, "DAY": 0}, 60: {"YEAR": 1900, "MONTH": 2, "DAY": 29}}
+
+
 def _part(name: str, function: Any) -> None:
-    single(name)(lambda value: lifted(lambda v: float(function(date_of(v))), value, kind="number"))
+    def part(value: Any) -> float:
+        known = ODD.get(math.floor(as_number(value)), {}).get(name)
+        return float(function(date_of(value)) if known is None else known)
+
+    single(name)(lambda value: lifted(part, value, kind="number"))
 
 
 for _name, _function in {

@@ -235,8 +235,8 @@ def _implicit(values: list[Any], times_of: Any, guess: float) -> Any:
 @whole("IRR")
 def _irr(flows: Any, guess: Any = 0.1) -> Any:
     start = number(next(iter(guess)) if isinstance(guess, Block) else _given(guess, 0.1))
-    if _is_live(start):
-        raise Fault(VALUE)
+    if _is_live(start):  # it chooses among several rates only
+        start = 0.1
     values = _flows([flows])
     return _implicit(values, [float(k) for k in range(len(values))], start)
 

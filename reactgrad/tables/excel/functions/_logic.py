@@ -50,21 +50,29 @@ def _blank_is_zero(value: Any) -> Any:
 
 @lazy("IFERROR", "IFNA")
 def _iferror(evaluate: Any, value: Any, other: Any) -> Any:
-    def pick(found: Any) -> Any:
-        if isinstance(found, ExcelError):
-            return _blank_is_zero(evaluate(other))
-        if not isinstance(found, Live) or found.kind == "logical":
-            return _blank_is_zero(found)
-        good = (
-            rg.isfinite(found.var)
-            if found.kind == "number"
-            else lifted(
-                lambda v: not isinstance(v, ExcelError), found, kind="logical", strict=False
-            ).var
-        )
-        return chosen(good, found, _blank_is_zero(evaluate(other)))
+    first = evaluate(value)
+    if isinstance(first, Block):
+        second = evaluate(other)
+        return each(lambda one, instead: _sound_or(one, lambda: instead), first, second)
+    return _sound_or(first, lambda: evaluate(other))
 
-    return each(pick, evaluate(value))
+
+def _sound_or(found: Any, other: Any) -> Any:
+    """Return a value, or another one if it is an error; of nodes only the chosen one is computed."""
+    if isinstance(found, ExcelError):
+        return _blank_is_zero(other())
+    if not isinstance(found, Live) or found.kind == "logical":
+        return _blank_is_zero(found)
+    if found.kind == "number":
+        good = rg.isfinite(found.var)
+    else:
+        good = lifted(
+            lambda v: not isinstance(v, ExcelError), found, kind="logical", strict=False
+        ).var
+    instead = other()
+    if isinstance(instead, Block):
+        instead = instead.rows[0][0]
+    return chosen(good, found, _blank_is_zero(instead))
 
 
 @lazy("CHOOSE")

@@ -10,7 +10,7 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.tables.excel._cells import Live, divided, lifted, live, number, op, smooth
 from reactgrad.tables.excel._values import DIV, NUM, Fault, as_number
-from reactgrad.tables.excel.functions._register import single, whole
+from reactgrad.tables.excel.functions._register import FUNCTIONS, single, whole
 
 UNARY = {
     "EXP": "exp",
@@ -71,6 +71,37 @@ def _log(x: Any, base: Any = 10.0) -> Any:
     if base == 10.0:
         return _log10(x)
     return divided(_ln(x), _ln(base))
+
+
+def _inverse(name: str, of: str) -> None:
+    """Register one over a function, such as the cotangent."""
+    single(name)(lambda x: divided(1.0, FUNCTIONS[of](x)))
+
+
+for _reciprocal, _of in {
+    "COT": "TAN",
+    "CSC": "SIN",
+    "SEC": "COS",
+    "COTH": "TANH",
+    "CSCH": "SINH",
+    "SECH": "COSH",
+}.items():
+    _inverse(_reciprocal, _of)
+
+
+@single("ACOT")
+def _acot(x: Any) -> Any:
+    return op(lambda v: math.pi / 2.0 - rg.arctan(v), lambda v: math.pi / 2.0 - np.arctan(v), x)
+
+
+@single("ACOTH")
+def _acoth(x: Any) -> Any:
+    return FUNCTIONS["ATANH"](divided(1.0, x))
+
+
+@single("FACTDOUBLE")
+def _factdouble(x: Any) -> Any:
+    return lifted(lambda a: float(math.prod(range(int(as_number(a)), 1, -2))), x, kind="number")
 
 
 @whole("PI")
@@ -182,14 +213,14 @@ def _floor(x: Any, unit: Any = 1.0) -> Any:
     return lifted(floor, x, unit, kind="number")
 
 
-@single("CEILING.MATH")
+@single("CEILING.MATH", "CEILING.PRECISE", "ISO.CEILING")
 def _ceiling_math(x: Any, unit: Any = 1.0) -> Any:
     return lifted(
         lambda a, b: _multiple(as_number(a), abs(as_number(b)), math.ceil), x, unit, kind="number"
     )
 
 
-@single("FLOOR.MATH")
+@single("FLOOR.MATH", "FLOOR.PRECISE")
 def _floor_math(x: Any, unit: Any = 1.0) -> Any:
     return lifted(
         lambda a, b: _multiple(as_number(a), abs(as_number(b)), math.floor), x, unit, kind="number"

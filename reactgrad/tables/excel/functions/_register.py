@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any, Final
 
 from reactgrad.tables.excel._cells import each
@@ -34,6 +36,7 @@ def single(*names: str) -> Callable[[Function], Function]:
     """Register a function of single values: of blocks it is taken place by place."""
 
     def add(function: Function) -> Function:
+        @wraps(function)
         def placed(*arguments: Any) -> Any:
             return each(function, *arguments)
 
@@ -51,3 +54,15 @@ def lazy(*names: str) -> Callable[[Function], Function]:
         return function
 
     return add
+
+
+@cache
+def takes(name: str, count: int) -> bool:
+    """Return whether a function can be called with so many arguments."""
+    function = LAZY.get(name) or FUNCTIONS[name]
+    more = 1 if name in LAZY else 0  # the evaluator
+    try:
+        inspect.signature(function).bind(*[None] * (count + more))
+    except TypeError:
+        return False
+    return True

@@ -218,6 +218,40 @@ def _first(column: list[Any]) -> Any:
     return next((one for one in column if isinstance(one, rg.Var)), None)
 
 
+def _with_all(name: str, floats: Callable[[list[float]], float], least: int) -> None:
+    """Register a function that counts truth values as 0 and 1, and texts as 0."""
+
+    def function(*arguments: Any) -> Any:
+        def plain(*values: Any) -> float:
+            flat = [cell for one in values for cell in _cells_of(one)]
+            counted = [
+                0.0 if isinstance(one, str) else float(one) for one in flat if one is not None
+            ]
+            if len(counted) < least:
+                raise Fault(DIV)
+            return floats(counted)
+
+        return lifted(plain, *arguments, kind="number")
+
+    whole(name)(function)
+
+
+def _cells_of(value: Any) -> list[Any]:
+    return [cell for row in value for cell in row] if isinstance(value, list) else [value]
+
+
+for _name, _floats, _least in (
+    ("AVERAGEA", lambda v: math.fsum(v) / len(v), 1),
+    ("MAXA", max, 1),
+    ("MINA", min, 1),
+    ("STDEVA", _sample(0.5, 1), 2),
+    ("STDEVPA", _sample(0.5, 0), 1),
+    ("VARA", _sample(1.0, 1), 2),
+    ("VARPA", _sample(1.0, 0), 1),
+):
+    _with_all(_name, _floats, _least)
+
+
 # --- by criteria -----------------------------------------------------------------------------------------
 
 
@@ -374,7 +408,23 @@ def _stacked(area: Any) -> Any:
     return np.array(found)
 
 
+def _with_texts(area: Any) -> bool:
+    """Return whether only a run knows which cells are numbers."""
+    return bool(numbers_of([area])[1])
+
+
 def _ordered(area: Any, k: Any, *, largest: bool) -> Any:
+    if _with_texts(area):
+
+        def ordered(rows: Any, at: Any) -> float:
+            found = sorted(
+                (one for row in rows for one in row if isinstance(one, float)), reverse=largest
+            )
+            if not 1 <= int(as_number(at)) <= len(found):
+                raise Fault(NUM)
+            return found[int(as_number(at)) - 1]
+
+        return lifted(ordered, area, k, kind="number")
     values, place = _stacked(area), number(k)
     if isinstance(place, rg.Var):
         raise Fault(VALUE)
