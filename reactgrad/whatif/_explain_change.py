@@ -16,7 +16,7 @@ from reactgrad.whatif._table import as_text, pandas
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 NARROW = 2.0**-44  # a panel that is not smooth and so narrow holds a jump
-MOST_PANELS = 4000
+MOST_PANELS = 1000
 State = Any  # a graph, a mapping from inputs to values, or a Var
 
 
@@ -352,7 +352,8 @@ class Path:
             missing = y_b - y_a - math.fsum(float(np.sum(part)) for part in both)
             apart = max(float(np.max(np.abs(p - q))) for p, q in zip(both, whole, strict=True))
             count += 1
-            smooth = abs(missing) <= self._near and apart <= 1e-9 * scale
+            # A kink takes some 40 panels, which together stay within the tolerance.
+            smooth = abs(missing) <= self._near / 40.0 and apart <= 1e-9 * scale
             if smooth or b - a <= NARROW or count > MOST_PANELS:
                 for column, part in zip(sums, both, strict=True):
                     column.append(part)

@@ -68,6 +68,7 @@ def inputs_behind(outputs: Iterable[rg.Var]) -> list[rg.Var]:
     graph: Any = outputs[0].graph
     with graph._lock:
         topology, ops = graph._scheduler.topology, graph._host.ops
+        branches = graph._host.branches
         pending = [var._slot for var in outputs]
         seen = set(pending)
         found: list[int] = []
@@ -78,7 +79,8 @@ def inputs_behind(outputs: Iterable[rg.Var]) -> list[rg.Var]:
                 if kind.name in ("input", "param"):
                     found.append(slot)
                 continue
-            for parent in topology.parents[slot]:
+            # A switch has only the branch that it has chosen for a parent.
+            for parent in (*topology.parents[slot], *branches.get(slot, ())):
                 if parent not in seen:
                     seen.add(parent)
                     pending.append(parent)
