@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from reactgrad._errors import GraphError
 from reactgrad.nodes._nested import elements
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import block
@@ -139,10 +140,39 @@ def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
     """Return a new node that computes `op`, as a ``Var``."""
     for operand in operands:
         if isinstance(operand, Handle):
-            return operand._graph._apply(op, operands, attrs)
+            try:
+                return operand._graph._apply(op, operands, attrs)
+            except GraphError as error:
+                return apply_to_constants(op, operands, attrs, error)
         if isinstance(operand, list | tuple) and holds_handles(operand):
             return apply(op, [stacked(one) for one in operands], attrs)
     return current_graph()._apply(op, operands, attrs)
+
+
+def apply_to_constants(op: Op, operands: Sequence[Any], attrs: Attrs, error: GraphError) -> Any:
+    """Return a node of operands of which constants are of other graphs; raise `error` if other nodes are, too.
+
+    A constant never changes, so its value may enter any graph. It is made in the default graph by code that
+    knows no other one, as ``xp.asarray(0.0)`` in a library.
+    """
+    handles = [one for one in operands if isinstance(one, Handle)]
+    moving = [one for one in handles if not _is_constant(one)]
+    graph = (moving or handles)[0]._graph
+    # If all are of one graph, the error has another reason.
+    if any(one._graph is not graph for one in moving) or all(
+        one._graph is graph for one in handles
+    ):
+        raise error
+    adopted = [
+        one.value if isinstance(one, Handle) and one._graph is not graph else one  # type: ignore[attr-defined]
+        for one in operands
+    ]
+    return graph._apply(op, adopted, attrs)
+
+
+def _is_constant(one: Handle) -> bool:
+    host = getattr(one._graph, "_host", None)  # the graph of a removed node has none
+    return host is not None and getattr(host.ops[one._slot], "name", "") == "const"
 
 
 class HandleRef(weakref.ref[Any]):

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, GraphError
 from reactgrad.backend import Spec, spec
-from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._handle import Handle, apply, apply_to_constants
 from reactgrad.nodes._op import Attrs, Infer, Jvp, Op, Vjp
 from reactgrad.ops._activation_grad import relu_grad, sigmoid_grad, tanh_grad
 from reactgrad.ops._chain import over, times
@@ -83,7 +83,10 @@ def public(op: Op, arity: int, does: str, example: str, module: str) -> Callable
         def binary(x: Any, y: Any, /) -> Any:
             operands = (x, y)
             if isinstance(x, Handle):
-                return x._graph._apply(op, operands, ())
+                try:
+                    return x._graph._apply(op, operands, ())
+                except GraphError as error:
+                    return apply_to_constants(op, operands, (), error)
             return apply(op, operands)
 
         function = binary
