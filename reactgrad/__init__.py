@@ -272,6 +272,7 @@ if typing.TYPE_CHECKING:
     from_pnnx = typing.cast("typing.Callable[..., typing.Any]", None)
     goal_seek = typing.cast("typing.Callable[..., typing.Any]", None)
     monte_carlo = typing.cast("typing.Callable[..., typing.Any]", None)
+    Table = typing.cast("typing.Callable[..., typing.Any]", None)
     scenarios = typing.cast("typing.Callable[..., typing.Any]", None)
     sensitivities = typing.cast("typing.Callable[..., typing.Any]", None)
     to_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
@@ -365,6 +366,7 @@ _LATER = {
     "subgraph": "subgraphs._subgraph",
     "SummaryWriter": "tracking._summary_writer",
     "switch": "functions._switch",
+    "Table": "tables._frame",
     "testing": "testing",
     "to_networkx": "io._networkx",
     "to_onnx": "models._to_onnx",
