@@ -14,7 +14,14 @@ import reactgrad as rg
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-NEEDS = {"files.md": "safetensors", "models.md": "onnx", "neat.md": "neat", "tracking.md": "tqdm"}
+NEEDS = {
+    "files.md": "safetensors",
+    "models.md": "onnx",
+    "neat.md": "neat",
+    "tables.md": "pandas",
+    "tracking.md": "tqdm",
+    "workbooks.md": "openpyxl",
+}
 CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PUBLIC = re.compile(r"\brg\.((?:extend\.|testing\.)?[A-Za-z_]\w*)")
 OF_A_GRAPH = re.compile(r"\bg\.([A-Za-z_]\w*)")

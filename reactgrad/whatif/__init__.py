@@ -20,3 +20,35 @@ All of them work in forks: nothing is set in the graph of the caller, and none o
   each.
 - ``_errors``: ``GoalError``, ``ScenarioError``.
 """
+
+from reactgrad.whatif._errors import GoalError as GoalError
+from reactgrad.whatif._errors import ScenarioError as ScenarioError
+from reactgrad.whatif._explain_change import Change as Change
+from reactgrad.whatif._explain_change import explain_change as explain_change
+from reactgrad.whatif._goal_seek import Goal as Goal
+from reactgrad.whatif._goal_seek import goal_seek as goal_seek
+from reactgrad.whatif._monte_carlo import MonteCarlo as MonteCarlo
+from reactgrad.whatif._monte_carlo import monte_carlo as monte_carlo
+from reactgrad.whatif._results import Scenarios as Scenarios
+from reactgrad.whatif._scenarios import scenarios as scenarios
+from reactgrad.whatif._sensitivities import Sensitivities as Sensitivities
+from reactgrad.whatif._sensitivities import sensitivities as sensitivities
+from reactgrad.whatif._tornado import Tornado as Tornado
+from reactgrad.whatif._tornado import tornado as tornado
+
+__all__ = (
+    "Change",
+    "Goal",
+    "GoalError",
+    "MonteCarlo",
+    "ScenarioError",
+    "Scenarios",
+    "Sensitivities",
+    "Tornado",
+    "explain_change",
+    "goal_seek",
+    "monte_carlo",
+    "scenarios",
+    "sensitivities",
+    "tornado",
+)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.whatif._errors import ScenarioError
+from reactgrad.whatif import ScenarioError
 
 STRIKES = np.array([80.0, 100.0, 120.0])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.whatif._errors import ScenarioError
+from reactgrad.whatif import ScenarioError
 from tests.whatif.book import black_scholes, greeks, option
 
 MOVES = {"spot": (100.0, 112.0), "vol": (0.2, 0.27), "rate": (0.02, 0.01), "years": (1.0, 0.8)}

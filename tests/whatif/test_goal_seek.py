@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import reactgrad as rg
-from reactgrad.whatif._errors import GoalError, ScenarioError
+from reactgrad.whatif import GoalError, ScenarioError
 from tests.whatif.book import black_scholes, greeks, option
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.whatif._errors import ScenarioError
+from reactgrad.whatif import ScenarioError
 from tests.whatif.book import black_scholes, option
 
 

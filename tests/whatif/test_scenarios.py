@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.whatif._errors import ScenarioError
+from reactgrad.whatif import ScenarioError
 from tests.whatif.book import black_scholes, greeks, option
 
 SPOTS, VOLS = [80.0, 100.0, 125.0], [0.1, 0.2, 0.3, 0.4]
@@ -235,3 +235,32 @@ def test_no_scenarios() -> None:
     found = rg.scenarios(o.price, {o.spot: []})
     assert found[o.price].shape == (0,)
     assert str(found).startswith("0 scenarios")
+
+
+def test_a_bar_counts_points(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm")
+    o = option()
+    rg.scenarios(o.price, {o.spot: SPOTS}, progress=True)
+    assert "scenarios: 100%" in capsys.readouterr().err
+    rg.scenarios(o.price, {o.spot: SPOTS}, progress=True, workers=2)
+    assert "100%" in capsys.readouterr().err
+    rg.scenarios(o.price, {o.spot: SPOTS})
+    assert not capsys.readouterr().err  # no terminal, so no bar
+
+
+def test_ctrl_c_in_workers_keeps_what_is_done() -> None:
+    g = rg.Graph()
+    x = g.input(0.0, name="x")
+    seen: list[float] = []
+
+    def f(v: float) -> float:
+        seen.append(v)
+        if len(seen) == 20:
+            raise KeyboardInterrupt
+        return v * 2.0
+
+    y = rg.lift(f)(x)
+    found = rg.scenarios({"y": y}, {x: [float(i) for i in range(60)]}, workers=2)
+    assert 0 < found.done < 60
+    assert found.resume().complete
+    assert found["y"].tolist() == [2.0 * i for i in range(60)]

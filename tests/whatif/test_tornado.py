@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import reactgrad as rg
-from reactgrad.whatif._errors import ScenarioError
+from reactgrad.whatif import ScenarioError
 from tests.whatif.book import black_scholes, option
 
 
