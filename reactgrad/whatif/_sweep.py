@@ -14,6 +14,7 @@ from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._points import BASE, Points
 
 BLOCK = 64  # points that a worker takes at a time, at most
+MOST_READERS = 256  # of different sets of inputs that change together
 Errors = Literal["raise", "keep"]
 
 
@@ -150,34 +151,34 @@ class Sweep:
         """Return the function that computes one point in `graph`."""
         columns, base, rows = self.points.columns, self.base, self.rows
         last: list[Any] = [MISSING] * len(leaves)
-        forward, put, left = graph.forward, graph.set, self.left
-        count = range(len(leaves))
-        only = targets[0] if len(targets) == 1 else None
-        pairs = list(zip(targets, rows, strict=True))
+        left, count = self.left, range(len(leaves))
+        # A prepared read for each set of inputs that change together: in a grid there are few of them.
+        readers: dict[tuple[int, ...], Callable[..., tuple[Any, ...]]] = {}
 
         def step(i: int) -> None:
-            changed: dict[Any, Any] = {}
+            moved: tuple[int, ...] = ()
+            values: list[Any] = []
             for j in count:
                 value = columns[j][i]
                 if value is BASE:
                     value = base[j]
                 if value is not last[j] and not (type(value) is float and value == last[j]):
-                    changed[leaves[j]] = value
+                    moved = (*moved, j)
+                    values.append(value)
             try:
-                if changed:
-                    for j in count:  # so that a point that raises half-way is set anew
-                        if leaves[j] in changed:
-                            last[j] = MISSING
-                    put(changed)
-                    for j in count:
-                        if leaves[j] in changed:
-                            last[j] = changed[leaves[j]]
-                if only is None:
-                    forward(*targets)
-                    for target, row in pairs:
-                        row[i] = target.value
-                else:
-                    rows[0][i] = only.value
+                for j in moved:
+                    last[j] = MISSING  # a point that raises half-way is set anew
+                read = readers.get(moved)
+                if read is None:
+                    if len(readers) > MOST_READERS:
+                        readers.clear()
+                    read = graph.reader(*targets, feeds=[leaves[j] for j in moved])
+                    readers[moved] = read
+                found = read(*values)
+                for j, value in zip(moved, values, strict=True):
+                    last[j] = value
+                for row, value in zip(rows, found, strict=True):
+                    row[i] = value
             except Exception as error:
                 for row in rows:
                     row[i] = MISSING
