@@ -16,7 +16,7 @@ from reactgrad.whatif._table import as_text, pandas
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 NARROW = 2.0**-44  # a panel that is not smooth and so narrow holds a jump
-MOST_PANELS = 1000
+MOST_PANELS = 300
 State = Any  # a graph, a mapping from inputs to values, or a Var
 
 
@@ -373,7 +373,14 @@ class Path:
                 )
             )
         rows += [
-            Contribution(f"(jump {t:.3%} of the way)", "", "", missing, None, "jump")
+            Contribution(
+                f"(jump {t:.3%} of the way)" if len(jumps) <= 20 else "(jumps and rounding)",
+                "",
+                "",
+                missing,
+                None,
+                "jump",
+            )
             for t, missing in _joined(jumps)
         ]
         return rows
@@ -385,7 +392,7 @@ def _between(old: Any, step: Any, t: float) -> Any:
 
 
 def _joined(jumps: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return jumps with those of one place added up; many are one row."""
+    """Return jumps; many are one, as of a function that is noise to gradients."""
     if len(jumps) > 20:
         return [(jumps[0][0], math.fsum(size for _, size in jumps))]
     return jumps

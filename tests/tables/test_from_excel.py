@@ -387,3 +387,35 @@ def test_numbers_are_floats_of_64_bits() -> None:
     wb.set({"A1": 4})
     assert wb["A2"].dtype == np.float64
     assert wb["A2"].value == 8.0
+
+
+EXHAUSTING = {
+    "names of names": (
+        {"A1": "=N0"},
+        {f"N{i}": "+".join([f"N{i + 1}"] * 500) for i in range(15)} | {"N15": "Sheet1!$B$1"},
+    ),
+    "texts that double": (
+        {"A1": '=REPT("ab",9)', **{f"A{i}": f"=A{i - 1}&A{i - 1}" for i in range(2, 60)}},
+        {},
+    ),
+    "texts that multiply": ({"A1": '=REPT("a",30000)', "A2": '=SUBSTITUTE(A1,"a",A1)'}, {}),
+    "a factorial": ({"A1": "=FACT(1E9)+COMBIN(1E9,5E8)"}, {}),
+    "endless periods": ({"A1": "=VDB(1,0,1E15,0,1E15)+DB(1,0,1E15,1E15)"}, {}),
+    "a pattern": ({"A1": '=SEARCH("*a*a*a*a*a*a*a*b",REPT("a",2000))'}, {}),
+    "a criterion": ({"A1": '=COUNTIF(B1:B2,"*a*a*a*a*a*a*a*b")', "B1": '=REPT("a",30000)'}, {}),
+}
+
+
+@pytest.mark.parametrize("name", EXHAUSTING)
+def test_formulas_that_would_exhaust_memory_or_time_do_not(name: str) -> None:
+    cells, names = EXHAUSTING[name]
+    wb = rg.from_excel(workbook({"B1": 1.0, **cells}, names))
+    for one in wb.formulas:
+        found = wb.value(one)
+        assert not isinstance(found, str) or len(found) <= 32_767
+
+
+def test_a_block_of_ranges_that_is_too_large_is_refused() -> None:
+    cells = {"A1": "=SUMPRODUCT(B1:B9000*C1:ZZ1)", "B9000": 1.0, "ZZ1": 1.0}
+    with pytest.raises(rg.LoadError, match="makes a block of 9,000 x 700 cells"):
+        rg.from_excel(workbook(cells))

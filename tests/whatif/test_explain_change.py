@@ -137,3 +137,16 @@ def test_errors_teach() -> None:
     x = g.input(0.0, name="x")
     with pytest.raises(ScenarioError, match="one number"):
         rg.explain_change({}, {x: 1.0}, rg.stack([x, x]))
+
+
+def test_rounding_of_large_numbers_is_said_and_bounded() -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    y = (x + 1e9) - 1e9 + x * x
+    found = rg.explain_change({}, {x: 2.0}, y)
+    assert found["x"].contribution == pytest.approx(4.0, rel=1e-6)
+    assert abs(found.residual) < 1e-12
+    assert found.reads < 10_000
+    smooth = rg.explain_change({}, {x: 2.0}, y, rtol=1e-5)
+    assert smooth.reads == 24
+    assert len(smooth) == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import reactgrad as rg
 from reactgrad.tables.excel import _formula as f
-from reactgrad.tables.excel._cells import Block, Live, each, op
+from reactgrad.tables.excel._cells import MOST_CELLS, Block, Live, each, op
 from reactgrad.tables.excel._cells import divided as quotient
 from reactgrad.tables.excel._errors import UnreadFunctionError, WorkbookError
 from reactgrad.tables.excel._file import Place, Sheets
@@ -18,7 +18,6 @@ from reactgrad.tables.excel.functions._logic import SIGNS, compared
 from reactgrad.tables.excel.functions._math import power
 from reactgrad.tables.excel.functions._text import joined
 
-MOST_CELLS = 2_000_000  # of one range
 MOST_READ = 20_000_000  # cells in the ranges of all formulas
 DEEPEST_NAME = 20  # names that stand for names
 # Functions of places, which `_evaluate` knows itself.
@@ -34,6 +33,12 @@ def address(place: Place) -> str:
         column, digit = divmod(column - 1, 26)
         letters = chr(65 + digit) + letters
     return f"{sheet}!{letters}{row}"
+
+
+def _walk_all(trees: list[Any]) -> Iterator[Any]:
+    """Iterate over all parts of trees, to which more may be added meanwhile."""
+    while trees:
+        yield from f.walk(trees.pop())
 
 
 class Build:
@@ -62,6 +67,9 @@ class Build:
         self.broken: set[Place] = set()
         self._names = {name.lower(): name for name in sheets.names}
         self._defined: dict[Any, Any] = {}
+        self._lacking: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._open_names: set[tuple[str, str]] = set()
+        self._names_read: dict[tuple[str, str], Any] = {}
         self._read = 0
 
     # --- check ----------------------------------------------------------------------------------
@@ -71,7 +79,7 @@ class Build:
         for place, text in self.sheets.formulas.items():
             try:
                 tree = f.parse(text)
-                missing = self._missing(tree, place[0], 0)
+                missing = self._missing(tree, place[0])
             except WorkbookError as error:
                 tree = f.Literal(None)
                 missing = [f"a formula that cannot be read, {text:.60}: {error}"]
@@ -97,7 +105,8 @@ class Build:
                 self.examples,
             )
 
-    def _missing(self, tree: Any, sheet: str, depth: int) -> list[str]:
+    def _missing(self, tree: Any, sheet: str) -> list[str]:
+        """Return what a tree needs that has no form here."""
         found: list[str] = []
         for one in f.walk(tree):
             if isinstance(one, f.Call):
@@ -123,21 +132,29 @@ class Build:
                     "reference to another workbook" if "[" in one.sheet else f"sheet {one.sheet!r}"
                 )
             elif isinstance(one, f.Name):
-                known = self._name(one.text, sheet, depth)
-                if known is None:
-                    found.append(
-                        "reference to a table" if "[" in one.text else f"name {one.text!r}"
-                    )
-                else:
-                    found += self._missing(known, sheet, depth + 1)
+                found += self._missing_in_name(one.text, sheet)
         return found
 
-    def _name(self, text: str, sheet: str, depth: int = 0) -> Any:
-        """Return the tree of a defined name, ``None`` if there is none."""
-        if depth > DEEPEST_NAME:
+    def _missing_in_name(self, text: str, sheet: str) -> tuple[str, ...]:
+        """Return what a name lacks. Each name is read once, so names of names of names cost nothing."""
+        tree = self._name(text, sheet)
+        if tree is None:
+            return ("reference to a table" if "[" in text else f"name {text!r}",)
+        key = text.lower(), sheet
+        if key in self._open_names or len(self._open_names) >= DEEPEST_NAME:
             raise WorkbookError(
                 f"the name {text!r} stands for itself, or for more than {DEEPEST_NAME} names in turn."
             )
+        if key not in self._lacking:
+            self._open_names.add(key)
+            try:
+                self._lacking[key] = tuple(dict.fromkeys(self._missing(tree, sheet)))
+            finally:
+                self._open_names.discard(key)
+        return self._lacking[key]
+
+    def _name(self, text: str, sheet: str) -> Any:
+        """Return the tree of a defined name, ``None`` if there is none."""
         if "!" in text:
             before, _, text = text.rpartition("!")
             sheet = before.strip("'")
@@ -176,7 +193,9 @@ class Build:
     def places(self, tree: Any, own: str) -> Iterator[Place]:
         """Iterate over the cells with a formula that a tree reads."""
         formulas, spilled = self.trees, self.sheets.spilled
-        for one in f.walk(tree):
+        names: set[str] = set()
+        trees = [tree]
+        for one in _walk_all(trees):
             if isinstance(one, f.Area):
                 sheet, row, column, last_row, last_column = self._bounds(one, own)
                 self._read += (last_row - row + 1) * (last_column - column + 1)
@@ -190,10 +209,11 @@ class Build:
                         place = spilled.get(place, place)
                         if place in formulas:
                             yield place
-            elif isinstance(one, f.Name):
+            elif isinstance(one, f.Name) and one.text.lower() not in names:
+                names.add(one.text.lower())
                 known = self._name(one.text, own)
                 if known is not None:
-                    yield from self.places(known, own)
+                    trees.append(known)
 
     def order(self, wanted: Iterable[Place]) -> list[Place]:
         """Return formulas so that each stands behind those that it reads.
@@ -380,7 +400,10 @@ class Build:
         if isinstance(tree, f.Area):
             return self._area(tree, place[0])
         if isinstance(tree, f.Name):
-            return self._evaluate(self._name(tree.text, place[0]), place)
+            key = tree.text.lower(), place[0]
+            if key not in self._names_read:
+                self._names_read[key] = self._evaluate(self._name(tree.text, place[0]), place)
+            return self._names_read[key]
         if isinstance(tree, f.Rows):
             return Block([[self._evaluate(one, place) for one in row] for row in tree.rows])
         if isinstance(tree, f.Operation):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.tables.excel._errors import WorkbookError
 from reactgrad.tables.excel._values import (
     DIV,
     NUM,
@@ -21,6 +22,8 @@ from reactgrad.tables.excel._values import (
 )
 
 Kind = Literal["number", "logical", "any"]
+MOST_CELLS = 2_000_000  # of one range, or of what is made of ranges
+LONGEST = 32_767  # of a text in a cell: Excel's limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,8 @@ def called(function: Callable[..., Any], arguments: Sequence[Any], *, strict: bo
         return NUM
     except (TypeError, IndexError, KeyError, AttributeError):
         return VALUE
+    if isinstance(found, str) and len(found) > LONGEST:
+        return VALUE
     return plain(found)
 
 
@@ -348,6 +353,10 @@ def each(function: Callable[..., Any], *arguments: Any) -> Any:
         except Fault as fault:
             return fault.error
 
+    if rows * columns > MOST_CELLS:
+        raise WorkbookError(
+            f"a formula makes a block of {rows:,} x {columns:,} cells, more than {MOST_CELLS:,}: refused."
+        )
     first = blocks[0]
     found = [[one(i, j) for j in range(columns)] for i in range(rows)]
     return Block(found, first.row, first.column)

@@ -12,7 +12,7 @@ import reactgrad as rg
 from reactgrad.tables.excel._errors import WorkbookError
 from reactgrad.tables.excel._values import CODES, ExcelError
 
-MOST_BYTES = 1 << 29  # of all parts of the file, unpacked
+MOST_BYTES = 1 << 28  # of all parts of the file, unpacked
 MOST_PARTS = 20_000
 MOST_FORMULAS = 1_000_000
 OLE = b"\xd0\xcf\x11\xe0"

@@ -16,6 +16,8 @@ from reactgrad.tables.excel.functions._math import added
 from reactgrad.tables.excel.functions._register import whole
 from reactgrad.tables.excel.functions._statistics import numbers_of
 
+MOST_PERIODS = 100_000.0  # that are counted one by one
+
 
 def _given(value: Any, default: float) -> Any:
     return default if value is None else value
@@ -302,7 +304,7 @@ def _db(cost: Any, salvage: Any, life: Any, period: Any, month: Any = 12.0) -> A
     def db(c: float, s: float, n: float, k: float, m: float) -> float:
         if c == 0.0:
             return 0.0
-        if c < 0.0 or s < 0.0 or n <= 0.0 or not 1.0 <= k <= n + 1.0:
+        if c < 0.0 or s < 0.0 or n <= 0.0 or not 1.0 <= k <= n + 1.0 or n > MOST_PERIODS:
             raise Fault(NUM)
         rate = round(1.0 - (s / c) ** (1.0 / n), 3)
         total = first = c * rate * m / 12.0
@@ -349,7 +351,7 @@ def _vdb(
         raise Fault(VALUE)
 
     def vdb(c: float, s: float, n: float, a: float, b: float, f: float) -> float:
-        if c < 0.0 or s < 0.0 or n <= 0.0 or not 0.0 <= a <= b <= n or f <= 0.0:
+        if c < 0.0 or s < 0.0 or n <= 0.0 or not 0.0 <= a <= b <= n or f <= 0.0 or n > MOST_PERIODS:
             raise Fault(NUM)
         return _vdb_of(c, s, n, a, b, f, bool(stay))
 

@@ -101,7 +101,7 @@ def _acoth(x: Any) -> Any:
 
 @single("FACTDOUBLE")
 def _factdouble(x: Any) -> Any:
-    return lifted(lambda a: float(math.prod(range(int(as_number(a)), 1, -2))), x, kind="number")
+    return lifted(lambda a: float(math.prod(range(_factor(a, 300), 1, -2))), x, kind="number")
 
 
 @whole("PI")
@@ -249,15 +249,23 @@ def _odd(x: Any) -> Any:
     return lifted(odd, x, kind="number")
 
 
+def _factor(value: Any, most: int) -> int:
+    """Return a whole number whose factorial is a float."""
+    found = int(as_number(value))
+    if not -1 <= found <= most:
+        raise Fault(NUM)
+    return found
+
+
 @single("FACT")
 def _fact(x: Any) -> Any:
-    return lifted(lambda a: float(math.factorial(int(as_number(a)))), x, kind="number")
+    return lifted(lambda a: float(math.factorial(_factor(a, 170))), x, kind="number")
 
 
 @single("COMBIN")
 def _combin(n: Any, k: Any) -> Any:
     return lifted(
-        lambda a, b: float(math.comb(int(as_number(a)), int(as_number(b)))), n, k, kind="number"
+        lambda a, b: float(math.comb(_factor(a, 100_000), _factor(b, 100_000))), n, k, kind="number"
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from typing import Any
 
-from reactgrad.tables.excel._cells import Block, lifted
+from reactgrad.tables.excel._cells import LONGEST, Block, lifted
 from reactgrad.tables.excel._values import VALUE, Fault, as_number, as_text
 from reactgrad.tables.excel.functions._register import single, whole
-
-LONGEST = 32_767  # of a text in a cell
 
 
 def _of_text(name: str, function: Any) -> None:
@@ -107,13 +106,20 @@ def _find(part: Any, text: Any, start: Any = 1.0) -> Any:
 @single("SEARCH")
 def _search(part: Any, text: Any, start: Any = 1.0) -> Any:
     def search(p: Any, t: Any, at: Any) -> float:
-        words = re.escape(as_text(p)).replace(r"\*", ".*").replace(r"\?", ".")
-        found = re.compile(words, re.IGNORECASE | re.DOTALL).search(
-            as_text(t), int(as_number(at)) - 1
-        )
-        if found is None:
+        # fnmatch's patterns take no exponential time, whatever they are; the first match is found place by place.
+        words, body, first = as_text(p).lower(), as_text(t).lower(), int(as_number(at)) - 1
+        if first < 0:
             raise Fault(VALUE)
-        return found.start() + 1.0
+        if not any(sign in words for sign in "*?"):
+            found = body.find(words, first)
+            if found < 0:
+                raise Fault(VALUE)
+            return found + 1.0
+        matches = re.compile(fnmatch.translate(words.replace("[", "[[]") + "*")).match
+        for i in range(first, len(body)):
+            if matches(body, i):
+                return i + 1.0
+        raise Fault(VALUE)
 
     return lifted(search, part, text, start)
 
@@ -124,6 +130,8 @@ def _substitute(text: Any, old: Any, new: Any, which: Any = None) -> Any:
         whole_text, before, after = as_text(t), as_text(a), as_text(b)
         if not before:
             return whole_text
+        if len(after) * whole_text.count(before) > LONGEST:
+            raise Fault(VALUE)
         if n is None:
             return whole_text.replace(before, after)
         parts = whole_text.split(before)
