@@ -220,6 +220,29 @@ def test_formulas_of_several_cells() -> None:
     assert rg.grad(wb["C1"], wb["A2"]).value == 2.0
 
 
+def test_a_range_where_a_single_value_is_meant() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    from openpyxl.worksheet.formula import ArrayFormula
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for i, key in enumerate("bac"):
+        sheet.cell(i + 1, 1, key)
+        sheet.cell(i + 1, 3, "abc"[i])
+        sheet.cell(i + 1, 4, float(i + 1))
+    sheet["B2"] = "=VLOOKUP(A:A,C1:D3,2,FALSE)"  # that of its own row
+    sheet["F1"] = ArrayFormula("F1:F3", "=VLOOKUP(A1:A3,C1:D3,2,FALSE)")
+    sheet["G1"] = ArrayFormula("G1:G2", '=COUNTIF(A1:A3,{"b";"z"})')
+    sheet["H1"] = ArrayFormula("H1:H2", "=ROW(A5:A6)")
+    out = io.BytesIO()
+    book.save(out)
+    wb = rg.from_excel(out.getvalue())
+    assert wb.value("B2") == 1.0
+    assert [wb.value(f"F{i}") for i in (1, 2, 3)] == [2.0, 1.0, 3.0]
+    assert [wb.value(f"G{i}") for i in (1, 2)] == [1.0, 0.0]
+    assert [wb.value(f"H{i}") for i in (1, 2)] == [5.0, 6.0]
+
+
 def test_names_sheets_and_ranges() -> None:
     cells = {
         "A1": 2,

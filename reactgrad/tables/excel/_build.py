@@ -13,7 +13,7 @@ from reactgrad.tables.excel._cells import divided as quotient
 from reactgrad.tables.excel._errors import UnreadFunctionError, WorkbookError
 from reactgrad.tables.excel._file import Place, Sheets
 from reactgrad.tables.excel._values import NA, REF, VALUE, ExcelError, Fault
-from reactgrad.tables.excel.functions import FUNCTIONS, LAZY, OVER_CELLS, takes
+from reactgrad.tables.excel.functions import FUNCTIONS, LAZY, OVER_CELLS, SINGLE_VALUES, takes
 from reactgrad.tables.excel.functions._logic import SIGNS, compared
 from reactgrad.tables.excel.functions._math import power
 from reactgrad.tables.excel.functions._text import joined
@@ -440,9 +440,34 @@ class Build:
                 and len(arguments) > 1
             ):
                 arguments.pop()
+            single = [k for k in SINGLE_VALUES.get(name, ()) if k < len(arguments)]
+            if any(isinstance(arguments[k], Block) for k in single):
+                return self._place_by_place(name, arguments, single, place)
             return FUNCTIONS[name](*arguments)
         except Fault as fault:
             return fault.error
+
+    def _place_by_place(
+        self, name: str, arguments: list[Any], single: list[int], place: Place
+    ) -> Any:
+        """Return a function for each value of ranges that stand where single values are meant.
+
+        In a formula of one cell that is no array formula, the value of its own row or column is meant.
+        """
+        if place not in self.sheets.array_formulas:
+            for k in single:
+                one = arguments[k]
+                if isinstance(one, Block):
+                    arguments[k] = self._one_of(one, place)
+            return FUNCTIONS[name](*arguments)
+
+        def function(*values: Any) -> Any:
+            for k, value in zip(single, values, strict=True):
+                arguments[k] = value
+            found = FUNCTIONS[name](*arguments)
+            return found.rows[0][0] if isinstance(found, Block) else found
+
+        return each(function, *[arguments[k] for k in single])
 
     def _place_of(self, name: str, tree: f.Call, place: Place) -> Any:
         at = 1 if name == "ROW" else 2
@@ -453,7 +478,12 @@ class Build:
             area = self._name(area.text, place[0])
         if not isinstance(area, f.Area):
             raise Fault(REF)
-        return float(area.row if at == 1 else area.column)
+        _, row, column, last_row, last_column = self._bounds(area, place[0])
+        if at == 1:
+            rows = [[float(i)] for i in range(row, last_row + 1)]
+        else:
+            rows = [[float(j) for j in range(column, last_column + 1)]]
+        return rows[0][0] if len(rows) == len(rows[0]) == 1 else Block(rows)
 
 
 _same = rg.lift(lambda value: value, vjp=lambda g, ans, value: (g,))

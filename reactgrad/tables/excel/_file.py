@@ -44,6 +44,7 @@ class Sheets:
     values: dict[Place, Any] = field(default_factory=dict)
     formulas: dict[Place, str] = field(default_factory=dict)
     arrays: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    array_formulas: set[Place] = field(default_factory=set)
     spilled: dict[Place, Place] = field(
         default_factory=dict
     )  # their other cells, and the first one
@@ -188,6 +189,7 @@ def _sheets(formulas: Any, values: Any) -> Sheets:
                     continue
                 text = given.text if given.text.startswith("=") else "=" + given.text
                 found.formulas[place] = text
+                found.array_formulas.add(place)
                 _, _, last_column, last_row = range_boundaries(given.ref)
                 if (last_row, last_column) != (row, column):
                     found.arrays[place] = int(last_row or row), int(last_column or column)

@@ -16,4 +16,5 @@ from reactgrad.tables.excel.functions import _text as _text
 from reactgrad.tables.excel.functions._register import FUNCTIONS as FUNCTIONS
 from reactgrad.tables.excel.functions._register import LAZY as LAZY
 from reactgrad.tables.excel.functions._register import OVER_CELLS as OVER_CELLS
+from reactgrad.tables.excel.functions._register import SINGLE_VALUES as SINGLE_VALUES
 from reactgrad.tables.excel.functions._register import takes as takes

@@ -93,21 +93,31 @@ def _choose(evaluate: Any, index: Any, *parts: Any) -> Any:
 
 @lazy("IFS")
 def _ifs(evaluate: Any, *parts: Any) -> Any:
-    found: Any = NA
-    for test, part in reversed(list(zip(parts[::2], parts[1::2], strict=True))):
-        found = chosen(truth(_sound(evaluate(test))), evaluate(part), found)
-    return found
+    def ifs(*values: Any) -> Any:
+        found: Any = NA
+        for test, part in reversed(list(zip(values[::2], values[1::2], strict=True))):
+            if isinstance(test, ExcelError):
+                found = test
+                continue
+            found = chosen(truth(test), _blank_is_zero(part), found)
+        return found
+
+    if len(parts) % 2:
+        raise Fault(NA)
+    return each(ifs, *map(evaluate, parts))
 
 
 @lazy("SWITCH")
 def _switch(evaluate: Any, value: Any, *parts: Any) -> Any:
-    wanted = evaluate(value)
-    found: Any = NA
-    if len(parts) % 2:
-        found, parts = evaluate(parts[-1]), parts[:-1]
-    for one, part in reversed(list(zip(parts[::2], parts[1::2], strict=True))):
-        found = chosen(truth(equal(wanted, evaluate(one))), evaluate(part), found)
-    return found
+    def switch(wanted: Any, *values: Any) -> Any:
+        found: Any = NA
+        if len(values) % 2:
+            found, values = _blank_is_zero(values[-1]), values[:-1]
+        for one, part in reversed(list(zip(values[::2], values[1::2], strict=True))):
+            found = chosen(truth(_sound(equal(wanted, one))), _blank_is_zero(part), found)
+        return found
+
+    return each(switch, *map(evaluate, (value, *parts)))
 
 
 def _sound(value: Any) -> Any:

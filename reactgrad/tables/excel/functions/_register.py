@@ -19,6 +19,41 @@ OVER_CELLS: Final = frozenset({
     "XOR",
 })
 # fmt: on
+# By function: positions of arguments that are single values beside areas; a range there is taken place by place.
+SINGLE_VALUES: Final[dict[str, tuple[int, ...]]] = {
+    "VLOOKUP": (0, 2, 3),
+    "HLOOKUP": (0, 2, 3),
+    "LOOKUP": (0,),
+    "XLOOKUP": (0,),
+    "MATCH": (0, 2),
+    "INDEX": (1, 2),
+    "COUNTIF": (1,),
+    "SUMIF": (1,),
+    "AVERAGEIF": (1,),
+    "COUNTIFS": tuple(range(1, 255, 2)),
+    "SUMIFS": tuple(range(2, 255, 2)),
+    "AVERAGEIFS": tuple(range(2, 255, 2)),
+    "MAXIFS": tuple(range(2, 255, 2)),
+    "MINIFS": tuple(range(2, 255, 2)),
+    "RANK": (0, 2),
+    "RANK.EQ": (0, 2),
+    "LARGE": (1,),
+    "SMALL": (1,),
+    "PERCENTILE": (1,),
+    "PERCENTILE.INC": (1,),
+    "QUARTILE": (1,),
+    "QUARTILE.INC": (1,),
+    "FORECAST": (0,),
+    "FORECAST.LINEAR": (0,),
+    "NPV": (0,),
+    "XNPV": (0,),
+    "IRR": (1,),
+    "XIRR": (2,),
+    **dict.fromkeys(("PMT", "PV", "FV", "IPMT", "PPMT", "NPER", "RATE", "SLN"), tuple(range(8))),
+    **dict.fromkeys(
+        ("SYD", "DB", "DDB", "VDB", "EFFECT", "NOMINAL", "CONCATENATE"), tuple(range(8))
+    ),
+}
 LAZY: Final[dict[str, Function]] = {}  # of the builder, the place of the formula, and trees
 
 
