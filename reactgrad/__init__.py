@@ -26,6 +26,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``nn``           layers, losses and models
 - ``data``         datasets, loaders and transforms
 - ``tracking``     what a loop reports: bars, and logs for TensorBoard
+- ``distributed``  work on several ranks: collectives as nodes
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
@@ -182,6 +183,7 @@ from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
     from reactgrad import data as data
+    from reactgrad import distributed as distributed
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
@@ -312,6 +314,7 @@ _LATER = {
     "Checkpoints": "io._checkpoint_folder",
     "data": "data",
     "detect_anomaly": "explain._anomaly",
+    "distributed": "distributed",
     "alpha_dropout": "random._dropout",
     "dropout": "random._dropout",
     "dropout1d": "random._dropout",

@@ -1,0 +1,35 @@
+"""Work on several ranks: collectives as nodes, and models that train together.
+
+- ``_group``: ``init``, ``run`` and ``Group``. ``_work``: what moves arrays. ``_local``: threads of one process.
+  ``_mpi``: processes. ``_request``: what a rank asks for. ``_reductions``: what each rank gets.
+- ``_start``, ``_pair``: a collective as two nodes. ``_rounds``: which of them run.
+  ``_collectives``: all of them by name.
+- ``_check``: gradients across ranks, compared with finite differences.
+
+A read of a node that depends on a collective is made by all ranks together. Where nothing has changed on any
+rank, no data moves.
+"""
+
+from reactgrad.distributed._check import check_grads as check_grads
+from reactgrad.distributed._collectives import all_gather as all_gather
+from reactgrad.distributed._collectives import all_reduce as all_reduce
+from reactgrad.distributed._collectives import all_to_all as all_to_all
+from reactgrad.distributed._collectives import barrier as barrier
+from reactgrad.distributed._collectives import broadcast as broadcast
+from reactgrad.distributed._collectives import broadcast_coalesced as broadcast_coalesced
+from reactgrad.distributed._collectives import gather as gather
+from reactgrad.distributed._collectives import recv as recv
+from reactgrad.distributed._collectives import reduce_add as reduce_add
+from reactgrad.distributed._collectives import reduce_add_coalesced as reduce_add_coalesced
+from reactgrad.distributed._collectives import reduce_scatter as reduce_scatter
+from reactgrad.distributed._collectives import scatter as scatter
+from reactgrad.distributed._collectives import send as send
+from reactgrad.distributed._errors import DistributedError as DistributedError
+from reactgrad.distributed._errors import RankFailedError as RankFailedError
+from reactgrad.distributed._errors import RankTimeoutError as RankTimeoutError
+from reactgrad.distributed._group import Group as Group
+from reactgrad.distributed._group import LocalRanks as LocalRanks
+from reactgrad.distributed._group import group as group
+from reactgrad.distributed._group import init as init
+from reactgrad.distributed._group import run as run
+from reactgrad.distributed._work import Traffic as Traffic

@@ -1,0 +1,77 @@
+"""The node of a collective that gives this rank's values to the others, and does not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad.distributed._errors import DistributedError
+from reactgrad.distributed._group import Group
+from reactgrad.distributed._request import Request
+from reactgrad.distributed._work import Pack, Work
+from reactgrad.nodes._lifted import Lifted
+
+
+class Start(Lifted):
+    """The op of a node that asks the other ranks for a collective, and does not wait.
+
+    Its value is the ``Work``. Outside of a run of its node, ``rounds`` may have asked already, since the
+    operands are stale on another rank only; then ``given`` is what the next run returns.
+    """
+
+    __slots__ = ("given", "group", "key", "options", "scaled")
+
+    def __init__(
+        self, group: Group, kind: str, options: dict[str, Any], label: str, scaled: bool
+    ) -> None:
+        super().__init__(self.run, None, None, None, ())
+        self.group = group
+        self.options = {"kind": kind, "label": label, **options}
+        self.key = (id(group), kind, tuple(sorted(options.items())), scaled)
+        self.name = f"start_{kind}"
+        self.scaled = scaled  # the first operand is a factor of all others
+        self.given: Work | None = None
+
+    def definition(self) -> Any:
+        """Return a key, equal for two calls that may share a node."""
+        return (type(self), self.group, self.key)
+
+    def run(self, *values: Any) -> Work:
+        """Return the work that was asked for already, or ask."""
+        given, self.given = self.given, None
+        return self.post(values, True) if given is None else given
+
+    def post(self, values: Sequence[Any], stale: bool) -> Work:
+        """Ask the other ranks for the collective."""
+        factor, *arrays = values if self.scaled else (None, *values)
+        arrays = [np.asarray(one) for one in arrays]
+        dtype = np.result_type(*arrays)
+        if dtype.kind not in "biufc":
+            raise DistributedError(
+                f"{self.name}: arrays of {dtype} cannot go to other ranks; give numbers."
+            )
+        shapes = tuple([one.shape for one in arrays])
+        request = Request(shapes=shapes, dtype=dtype.name, **self.options)
+        return self.group.transport.post(request, _packed(arrays, dtype, factor), stale)
+
+
+def _packed(arrays: list[np.ndarray], dtype: Any, factor: Any) -> Pack:
+    """Return the function that copies the arrays side by side, each times the factor."""
+
+    def pack() -> np.ndarray:
+        flat = np.empty(sum(one.size for one in arrays), dtype)
+        at = 0
+        for one in arrays:
+            part = flat[at : at + one.size]
+            if factor is None:
+                part[...] = one.reshape(-1)
+            elif factor == 0.0:  # of no rows: what was computed from them may be NaN
+                part[...] = 0.0
+            else:
+                np.multiply(one.reshape(-1), factor, out=part, casting="same_kind")
+            at += one.size
+        return flat
+
+    return pack
