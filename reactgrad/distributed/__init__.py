@@ -4,6 +4,9 @@
   ``_mpi``: processes. ``_request``: what a rank asks for. ``_reductions``: what each rank gets.
 - ``_start``, ``_pair``: a collective as two nodes. ``_rounds``: which of them run.
   ``_collectives``: all of them by name.
+- ``_data_parallel``: a module on the batches of all ranks. ``_buckets``: its gradients. ``_in_step``: values that
+  all ranks share.
+- ``_sharded``: an optimiser whose moments are divided. ``_hook``: gradients of single params.
 - ``_check``: gradients across ranks, compared with finite differences.
 
 A read of a node that depends on a collective is made by all ranks together. Where nothing has changed on any
@@ -24,6 +27,7 @@ from reactgrad.distributed._collectives import reduce_add_coalesced as reduce_ad
 from reactgrad.distributed._collectives import reduce_scatter as reduce_scatter
 from reactgrad.distributed._collectives import scatter as scatter
 from reactgrad.distributed._collectives import send as send
+from reactgrad.distributed._data_parallel import DataParallel as DataParallel
 from reactgrad.distributed._errors import DistributedError as DistributedError
 from reactgrad.distributed._errors import RankFailedError as RankFailedError
 from reactgrad.distributed._errors import RankTimeoutError as RankTimeoutError
@@ -32,4 +36,6 @@ from reactgrad.distributed._group import LocalRanks as LocalRanks
 from reactgrad.distributed._group import group as group
 from reactgrad.distributed._group import init as init
 from reactgrad.distributed._group import run as run
+from reactgrad.distributed._hook import all_reduce_hook as all_reduce_hook
+from reactgrad.distributed._sharded import ShardedOptimizer as ShardedOptimizer
 from reactgrad.distributed._work import Traffic as Traffic

@@ -51,6 +51,8 @@ class Rounds:
 
     def __init__(self, graph: Any) -> None:
         self.under_way = False
+        # Models whose gradients other ranks have a part in, such as ``DataParallel``.
+        self.exchangers: list[Any] = []
         self._host, self._scheduler = graph._host, graph._scheduler
         graph._rounds = self
         # From now on no read takes the path without a lock, and all go through here: also a read of a
@@ -79,6 +81,17 @@ class Rounds:
                 return read.told()
         finally:
             self.under_way = False
+
+    @property
+    def token(self) -> tuple[object, ...]:
+        """Equal as long as ``exchanged`` gives the same nodes."""
+        return tuple([one.token for one in self.exchangers])
+
+    def exchanged(self, adjoints: dict[int, Any]) -> dict[int, Any]:
+        """Return what ``backward`` reads in place of these adjoints, by param."""
+        for one in self.exchangers:
+            adjoints = one.exchanged(adjoints)
+        return adjoints
 
     def _above(self, slots: tuple[int, ...]) -> list[int]:
         """Return the start nodes above these, in the order in which they run."""

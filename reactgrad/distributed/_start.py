@@ -21,6 +21,7 @@ class Start(Lifted):
     operands are stale on another rank only; then ``given`` is what the next run returns.
     """
 
+    INNER = True
     __slots__ = ("given", "group", "key", "options", "scaled")
 
     def __init__(
