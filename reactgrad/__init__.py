@@ -85,6 +85,7 @@ from reactgrad.flow._mode import no_grad as no_grad
 from reactgrad.flow._mode import set_grad_enabled as set_grad_enabled
 from reactgrad.flow._saved import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.graph._detached import DetachedVar as DetachedVar
+from reactgrad.graph._files import from_bytes as from_bytes
 from reactgrad.graph._files import load as load
 from reactgrad.graph._graph import Graph as Graph
 from reactgrad.graph._leaves import const as const

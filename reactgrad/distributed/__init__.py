@@ -7,6 +7,7 @@
 - ``_data_parallel``: a module on the batches of all ranks. ``_buckets``: its gradients. ``_in_step``: values that
   all ranks share.
 - ``_sharded``: an optimiser whose moments are divided. ``_hook``: gradients of single params.
+- ``_shipping``: a graph kept in step with one in another process.
 - ``_check``: gradients across ranks, compared with finite differences.
 
 A read of a node that depends on a collective is made by all ranks together. Where nothing has changed on any
@@ -38,4 +39,6 @@ from reactgrad.distributed._group import init as init
 from reactgrad.distributed._group import run as run
 from reactgrad.distributed._hook import all_reduce_hook as all_reduce_hook
 from reactgrad.distributed._sharded import ShardedOptimizer as ShardedOptimizer
+from reactgrad.distributed._shipping import Receiver as Receiver
+from reactgrad.distributed._shipping import Shipper as Shipper
 from reactgrad.distributed._work import Traffic as Traffic
