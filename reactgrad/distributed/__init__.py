@@ -8,6 +8,8 @@
   all ranks share.
 - ``_sharded``: an optimiser whose moments are divided. ``_hook``: gradients of single params.
 - ``_shipping``: a graph kept in step with one in another process.
+- ``_farm``: scenarios on many workers. ``_places``: where their graphs are. ``_holder``: what is done there.
+- ``_partition``: a graph whose parts are on different workers.
 - ``_check``: gradients across ranks, compared with finite differences.
 
 A read of a node that depends on a collective is made by all ranks together. Where nothing has changed on any
@@ -32,12 +34,16 @@ from reactgrad.distributed._data_parallel import DataParallel as DataParallel
 from reactgrad.distributed._errors import DistributedError as DistributedError
 from reactgrad.distributed._errors import RankFailedError as RankFailedError
 from reactgrad.distributed._errors import RankTimeoutError as RankTimeoutError
+from reactgrad.distributed._farm import Farm as Farm
 from reactgrad.distributed._group import Group as Group
 from reactgrad.distributed._group import LocalRanks as LocalRanks
 from reactgrad.distributed._group import group as group
 from reactgrad.distributed._group import init as init
 from reactgrad.distributed._group import run as run
 from reactgrad.distributed._hook import all_reduce_hook as all_reduce_hook
+from reactgrad.distributed._partition import Partition as Partition
+from reactgrad.distributed._partition import partition as partition
+from reactgrad.distributed._places import LocalHosts as LocalHosts
 from reactgrad.distributed._sharded import ShardedOptimizer as ShardedOptimizer
 from reactgrad.distributed._shipping import Receiver as Receiver
 from reactgrad.distributed._shipping import Shipper as Shipper

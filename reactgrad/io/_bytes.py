@@ -9,7 +9,7 @@ from typing import Any
 from reactgrad._errors import DTypeError, LoadError, SaveError
 from reactgrad.core._core import C
 from reactgrad.core._handles import handle
-from reactgrad.io._capture import capture
+from reactgrad.io._capture import capture, capture_part
 from reactgrad.io._format import write_tensors
 from reactgrad.io._json import record
 from reactgrad.io._load import checked, unpack
@@ -29,6 +29,21 @@ def to_bytes(graph: Any, cloudpickle: bool = False) -> bytes:
             f"{error} Or let it travel as code, to receivers that trust you: "
             "g.to_bytes(cloudpickle=True)."
         ) from None
+    file = io.BytesIO()
+    write_tensors(file, tensors, metadata)
+    return file.getvalue()
+
+
+def part_to_bytes(graph: Any, slots: list[int]) -> bytes:
+    """Return some nodes of a graph, with all that they are computed from, as bytes.
+
+    Parameters
+    ----------
+    slots : list of int
+        In order of creation, the ancestors of each node among them.
+    """
+    with graph._lock:
+        metadata, tensors = seal(*pack(capture_part(graph, slots)))
     file = io.BytesIO()
     write_tensors(file, tensors, metadata)
     return file.getvalue()

@@ -138,6 +138,29 @@ def groups(group: rd.Group) -> None:
     assert group.broadcast_object([group.rank], 1) == [1]
 
 
+def training(group: rd.Group) -> None:
+    """Fifteen steps of Adam on all ranks are those of one process."""
+    x = np.random.default_rng(0).normal(size=(22, 3))
+    y = np.random.default_rng(1).normal(size=(22, 1))
+
+    def train(rows: np.ndarray, parallel: bool) -> dict[str, np.ndarray]:
+        with rg.Graph(rng=5):
+            net: Any = rg.nn.Sequential(rg.nn.Linear(3, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
+        if parallel:
+            net = rd.DataParallel(net, group, first_bucket_bytes=64, bucket_bytes=128)
+        opt = rg.optim.Adam(net.parameters(), lr=0.01)
+        for _ in range(15):
+            opt.zero_grad()
+            ((net(x[rows]) - y[rows]) ** 2).mean().backward()
+            opt.step()
+        return net.state_dict()
+
+    alone = train(np.arange(22), False)
+    together = train(np.array_split(np.arange(22), group.size)[group.rank], True)
+    for name, value in alone.items():
+        np.testing.assert_allclose(together[name], value, rtol=0, atol=1e-9)
+
+
 def raises(group: rd.Group) -> None:
     x = rg.Graph().input(1.0)
     if group.rank == 1:
@@ -174,7 +197,7 @@ def killed(group: rd.Group) -> None:
 
 
 LAWS: dict[str, Callable[[rd.Group], None]] = {
-    one.__name__: one for one in (identities, adjoints, messages, skipped, groups)
+    one.__name__: one for one in (identities, adjoints, messages, skipped, groups, training)
 }
 FAILURES = {one.__name__: one for one in (raises, differs, stays_away, too_late, killed)}
 

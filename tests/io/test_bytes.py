@@ -80,7 +80,10 @@ def test_lambdas_and_closures_are_refused_by_name() -> None:
         pickle.dumps(bad)
     del bad
     worse = rg.lift(closure)(x)
-    with pytest.raises(rg.SaveError, match=r"node 'closure_7', function 'closure'.*defined inside of another function"):
+    with pytest.raises(
+        rg.SaveError,
+        match=r"node 'closure_7', function 'closure'.*defined inside of another function",
+    ):
         pickle.dumps(g)
     del worse
 
