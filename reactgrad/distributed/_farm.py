@@ -169,6 +169,34 @@ class Farm:
         single = len(self._outputs) == 1
         return (one[0] if single else tuple(one) for one in results)
 
+    def run(self, change: Change) -> Any:
+        """Return the outputs in one scenario, by one call of one worker.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> with rg.distributed.Farm(g, 1, outputs=[x * 3.0]) as farm:
+        ...     farm.run({x: 2.0})
+        np.float64(6.0)
+        """
+        sets = self._sets(change)
+        while True:
+            self._check_open()
+            place = self._places[self.calls % len(self._places)]
+            self.calls += 1
+            try:
+                (values,) = place.call("run", [sets], self._outputs)
+            except LostError:
+                self._replace(place)
+                continue
+            return values[0] if len(values) == 1 else tuple(values)
+
+    def _check_open(self) -> None:
+        if not self._places:
+            raise DistributedError("this farm is closed. Make a new one.")
+
     def scenarios(self, values: Mapping[Any, Sequence[Any]], **options: Any) -> Any:
         """Return the outputs for all combinations of values of some leaves.
 
@@ -259,8 +287,7 @@ class Farm:
         progress: bool = False,
     ) -> Iterator[Any]:
         """Yield the results of all scenarios in order, while workers are at the next ones."""
-        if not self._places:
-            raise DistributedError("this farm is closed. Make a new one.")
+        self._check_open()
         count = len(changes) if isinstance(changes, Sequence) else None
         if chunk is None:
             chunk = 1 if count is None else max(1, count // (_PIECES * len(self._places)))

@@ -82,7 +82,7 @@ class Group:
         given = np.ascontiguousarray(array)
         shapes = () if kind == "barrier" else (given.shape,)
         request = Request(kind, shapes, given.dtype.name, **options)
-        return self.transport.post(request, lambda: given.reshape(-1).copy(), True).result()
+        return self.transport.post(request, lambda: given.reshape(-1), True).result()
 
     def all_gather_object(self, value: Any) -> list[Any]:
         """Return the objects of all ranks, by rank; they are pickled.

@@ -1,4 +1,4 @@
-"""The copy of a graph on a worker, and what it is asked to do."""
+"""The copy of a graph on a worker, and its answers."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class LocalWork(Work):
             return
         self.attach()
         assert self.given is not None
-        meeting.given[rank] = self.given
+        meeting.given[rank] = self.given.copy()  # others take it when this rank has gone on
         transport.traffic.bytes += self.request.bytes_from(rank)
         transport.traffic.messages += 1
         if len(meeting.given) == len(meeting.ranks):
@@ -142,7 +142,9 @@ class LocalTransport(Transport):
         self._numbers: dict[Any, int] = {}
         self._splits = 0
 
-    def post(self, request: Request, pack: Pack, stale: bool) -> Work:
+    def post(
+        self, request: Request, pack: Pack, stale: bool, into: np.ndarray | None = None
+    ) -> Work:
         """Ask the other ranks for a collective; returns without waiting."""
         world, participants = self.world, request.participants
         number = self._numbers.get(participants, 0)

@@ -8,6 +8,7 @@ waits poll: they end when a rank says that it has failed, or does not come.
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import time
 import traceback
@@ -25,7 +26,7 @@ _COLLECTIVE, _MESSAGE, _FAILED, _ENDED, _DATA = 11, 12, 13, 14, 15
 # Polls between two looks for ranks that have failed, and before a waiting rank leaves the core to others.
 _LOOK, _SPIN = 64, 256
 # How long a rank that has raised waits before it ends all: so long others have to print what they know.
-_LAST_WORDS = 0.5
+_LAST_WORDS = 1.0
 _TEXT = 1 << 14
 
 
@@ -79,18 +80,19 @@ class MPIWork(Work):
             request_type = self.transport.MPI.Request
             if not request_type.Testall(self._coming) or not request_type.Testall(self._sent):
                 return False
-            headers = {self.transport.rank: self.own}
-            for one, array in zip(self.others, self._arrived, strict=True):
-                headers[one] = Header.decoded(array)
-            check_together(dict(sorted(headers.items())))
-            self.agreed = any(header.stale for header in headers.values())
+            if not all(map(self.own.equals, self._arrived)):
+                headers = {self.transport.rank: self.own}
+                for one, array in zip(self.others, self._arrived, strict=True):
+                    headers[one] = Header.decoded(array)
+                check_together(dict(sorted(headers.items())))
+            self.agreed = self.stale or any(array[8] for array in self._arrived)
             if not self.agreed:
                 self.transport.traffic.skipped += 1
                 self.done = True
                 return True
         if self._data is None:
             self.attach()
-            self._data, self._out = self.transport.move(self.request, self.given)
+            self._data, self._out = self.transport.move(self.request, self.given, self.into)
             traffic = self.transport.traffic
             traffic.bytes += self.request.bytes_from(self.transport.rank)
             traffic.messages += 1
@@ -105,6 +107,27 @@ class MPIWork(Work):
             if any(header.digest):
                 asked[one] = header.text
         return asked
+
+    def abandon(self) -> None:
+        """End the use of the operands' memory: nobody will ask for the result."""
+        end = time.monotonic() + _LAST_WORDS
+        try:
+            while not self.done:
+                self.transport._advance()
+                if time.monotonic() > end:
+                    # Values of this rank may change while others still read them.
+                    self.transport._failure = DistributedError(
+                        f"a read on rank {self.transport.rank} ended by an error while others were to take "
+                        f"part in {self.own.text}; the ranks are no longer in step. Start them anew."
+                    )
+                    return
+        except DistributedError:  # the error that came first is the one to raise
+            return
+
+    @property
+    def is_done(self) -> bool:
+        """True once the result has been taken, or no data moves: its memory may be used again."""
+        return self._result is not None or self.agreed is False
 
     def agree(self) -> bool:
         """Wait until all ranks have asked. Return whether an operand was stale on any."""
@@ -133,6 +156,8 @@ class MPITransport(Transport):
         self.comm, self.rank, self.size = comm, comm.rank, comm.size
         self.timeout = timeout
         self.traffic = Traffic()
+        # Where there are more ranks than cores, the rank that others wait for may need this one's.
+        self._spin = _SPIN if self.size <= (os.cpu_count() or 1) else 0
         self.queue: deque[MPIWork] = deque()
         self._numbers: dict[Any, int] = {}
         self._failure: DistributedError | None = None
@@ -140,13 +165,15 @@ class MPITransport(Transport):
         self._leaving: list[Any] = []
         self._bad_news: tuple[np.ndarray, Any] | None = None
 
-    def post(self, request: Request, pack: Pack, stale: bool) -> Work:
+    def post(
+        self, request: Request, pack: Pack, stale: bool, into: np.ndarray | None = None
+    ) -> Work:
         """Ask the other ranks for a collective; returns without waiting."""
         self._check()
         self._advance()
         number = self._numbers.get(request.participants, 0)
         self._numbers[request.participants] = number + 1
-        work = MPIWork(self, number, request, pack, stale)
+        work = MPIWork(self, number, request, pack, stale, into)
         self.queue.append(work)
         self._advance()
         return work
@@ -208,7 +235,7 @@ class MPITransport(Transport):
             if arrived():
                 return
             polls += 1
-            if polls > _SPIN:
+            if polls > self._spin:
                 time.sleep(0.0 if polls < 8 * _SPIN else 0.0002)
             if polls % _LOOK:
                 continue
@@ -249,22 +276,28 @@ class MPITransport(Transport):
                 found.setdefault(status.Get_source(), Header.decoded(array).text)
         return found
 
-    def move(self, request: Request, given: Any) -> tuple[Any, Any]:
+    def move(self, request: Request, given: Any, into: Any) -> tuple[Any, Any]:
         """Begin to move data. Return MPI's request, and the array that it fills."""
         MPI, comm, kind = self.MPI, self.data, request.kind
         root, rank = request.root or 0, self.rank
-        out: Any = np.empty(request.received(self.size), request.dtype)
+        count = request.received(self.size)
+        inside = into is not None and np.may_share_memory(given, into)
+        out: Any = np.empty(count, request.dtype) if into is None or inside else into[:count]
         if request.reduction is not None:
             names = {"sum": "SUM", "avg": "SUM", "max": "MAX", "min": "MIN", "product": "PROD"}
             op = getattr(MPI, names[request.reduction])
         else:
             op = MPI.SUM
         if kind == "all_reduce":
-            return comm.Iallreduce(MPI.IN_PLACE, given, op), given
+            if inside:
+                return comm.Iallreduce(MPI.IN_PLACE, given, op), given
+            return comm.Iallreduce(given, out, op), out
         if kind == "reduce":
             return comm.Ireduce(given, out if rank == root else None, op, root), out
         if kind == "broadcast":
-            return comm.Ibcast(given, root), given
+            if rank == root:
+                return comm.Ibcast(given, root), given
+            return comm.Ibcast(out, root), out
         if kind == "scatter":
             return comm.Iscatter(given if rank == root else None, out, root), out
         if kind == "gather":
@@ -278,7 +311,7 @@ class MPITransport(Transport):
         if kind == "message":
             if rank == root:
                 return comm.Isend(given, request.to, _DATA), given
-            return comm.Irecv(given, root, _DATA), given
+            return comm.Irecv(out, root, _DATA), out
         return comm.Ibarrier(), out
 
     def split(self, color: int | None, colors: list[int | None]) -> Transport | None:

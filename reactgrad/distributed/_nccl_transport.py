@@ -45,10 +45,10 @@ class NCCLTransport(MPITransport):
         self._comm = nccl.NcclCommunicator(self.size, number, self.rank)
         self._stream = cupy.cuda.Stream(non_blocking=True)
 
-    def move(self, request: Request, given: Any) -> tuple[Any, Any]:
+    def move(self, request: Request, given: Any, into: Any) -> tuple[Any, Any]:
         """Begin to move data. Return what is asked whether it is there, and the array that it fills."""
         if request.kind not in ("all_reduce", "broadcast") or request.dtype not in _DTYPES:
-            return super().move(request, given)
+            return super().move(request, given, into)
         import cupy
 
         dtype, stream = _DTYPES[request.dtype], self._stream
@@ -60,4 +60,5 @@ class NCCLTransport(MPITransport):
             self._comm.allReduce(pointer, pointer, device.size, dtype, op, stream.ptr)
         else:
             self._comm.bcast(pointer, device.size, dtype, request.root, stream.ptr)
-        return _Stream(stream, device, given), given
+        out = np.empty_like(given)
+        return _Stream(stream, device, out), out

@@ -27,7 +27,7 @@ class _Part:
 
 
 class Partition:
-    """What ``partition`` returns.
+    """A distributed graph: what ``partition`` returns.
 
     Attributes
     ----------

@@ -71,6 +71,10 @@ class Request:
 
     def text(self) -> str:
         """Return the request in words."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         name = _NAMED.get(self.kind, self.kind)
         if self.kind == "message":
             name = f"message from {self.root} to {self.to}"
@@ -123,6 +127,11 @@ class Header:
         text = self.text.encode()[: HEADER - _DIGEST - 9]
         raw = self.number.to_bytes(8, "little") + bytes([self.stale]) + self.digest + text
         return np.frombuffer(raw.ljust(HEADER, b"\0"), np.uint8)
+
+    def equals(self, array: np.ndarray) -> bool:
+        """Return whether bytes are a header of the same request, without decoding all of them."""
+        raw = array.data
+        return raw[9 : 9 + _DIGEST] == self.digest and self.number.to_bytes(8, "little") == raw[:8]
 
     @staticmethod
     def decoded(array: np.ndarray) -> Header:

@@ -69,18 +69,33 @@ class Rounds:
         """Settle the collectives above these nodes, then go on with the read."""
         starts = self._above(slots)
         self.under_way = True
+        done = False
         try:
-            if not starts:
-                return go_on()
-            if graph._programs.read is not None:
-                self._settle(graph, starts)
-                return go_on()
-            with OneRead(graph) as read:
-                self._settle(graph, starts)
-                go_on()
-                return read.told()
+            result = self._read(graph, starts, go_on)
+            done = True
+            return result
         finally:
             self.under_way = False
+            if not done:
+                self._abandon(starts)
+
+    def _read(self, graph: Any, starts: list[int], go_on: Callable[[], Any]) -> Any:
+        if not starts:
+            return go_on()
+        if graph._programs.read is not None:
+            self._settle(graph, starts)
+            return go_on()
+        with OneRead(graph) as read:
+            self._settle(graph, starts)
+            go_on()
+            return read.told()
+
+    def _abandon(self, starts: list[int]) -> None:
+        """End what is under way, since an error has come before it was needed: it uses operands' memory."""
+        for slot in starts:
+            work = self._host.ops[slot].latest
+            if work is not None and not work.is_done:
+                work.abandon()
 
     @property
     def token(self) -> tuple[object, ...]:

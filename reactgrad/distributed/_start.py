@@ -22,7 +22,7 @@ class Start(Lifted):
     """
 
     INNER = True
-    __slots__ = ("given", "group", "key", "options", "scaled")
+    __slots__ = ("_flat", "_request", "given", "group", "key", "latest", "options", "scaled")
 
     def __init__(
         self, group: Group, kind: str, options: dict[str, Any], label: str, scaled: bool
@@ -34,6 +34,9 @@ class Start(Lifted):
         self.name = f"start_{kind}"
         self.scaled = scaled  # the first operand is a factor of all others
         self.given: Work | None = None
+        self._flat: np.ndarray | None = None
+        self.latest: Work | None = None
+        self._request: Request | None = None
 
     def definition(self) -> Any:
         """Return a key, equal for two calls that may share a node."""
@@ -48,21 +51,37 @@ class Start(Lifted):
         """Ask the other ranks for the collective."""
         factor, *arrays = values if self.scaled else (None, *values)
         arrays = [np.asarray(one) for one in arrays]
-        dtype = np.result_type(*arrays)
-        if dtype.kind not in "biufc":
-            raise DistributedError(
-                f"{self.name}: arrays of {dtype} cannot go to other ranks; give numbers."
-            )
+        first = arrays[0]
+        dtype = first.dtype if len(arrays) == 1 else np.result_type(*arrays)
         shapes = tuple([one.shape for one in arrays])
-        request = Request(shapes=shapes, dtype=dtype.name, **self.options)
-        return self.group.transport.post(request, _packed(arrays, dtype, factor), stale)
+        request = self._request
+        if request is None or request.shapes != shapes or request.dtype != dtype.name:
+            if dtype.kind not in "biufc":
+                raise DistributedError(
+                    f"{self.name}: arrays of {dtype} cannot go to other ranks; give numbers."
+                )
+            request = self._request = Request(shapes=shapes, dtype=dtype.name, **self.options)
+            self._flat = None
+        # Memory is used again, once what it was used for is done: new memory costs as much as a copy.
+        if self._flat is None or (self.latest is not None and not self.latest.is_done):
+            self._flat = np.empty(max(request.size, request.received(self.group.size)), dtype)
+        transport, flat = self.group.transport, self._flat
+        if factor is None and len(arrays) == 1 and first.flags.c_contiguous:
+            # Not copied: it stays as it is until the read has ended, and so has the collective.
+            own = first.reshape(-1)
+            work = transport.post(request, lambda: own, stale, flat)
+        else:
+            work = transport.post(
+                request, _packed(arrays, flat[: request.size], factor), stale, flat
+            )
+        self.latest = work
+        return work
 
 
-def _packed(arrays: list[np.ndarray], dtype: Any, factor: Any) -> Pack:
+def _packed(arrays: list[np.ndarray], flat: np.ndarray, factor: Any) -> Pack:
     """Return the function that copies the arrays side by side, each times the factor."""
 
     def pack() -> np.ndarray:
-        flat = np.empty(sum(one.size for one in arrays), dtype)
         at = 0
         for one in arrays:
             part = flat[at : at + one.size]

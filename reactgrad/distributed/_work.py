@@ -40,14 +40,23 @@ class Work(ABC):
     """A collective that this rank has asked for.
 
     ``pack`` makes the array that this rank gives. It is called at once where the operands are stale, since
-    their memory may be written again; else only if another rank needs the data.
+    their memory may be written again; else only if another rank needs the data. `into` is memory for what
+    this rank gets; the array that is given may lie in it.
     """
 
-    def __init__(self, request: Request, pack: Pack, stale: bool) -> None:
+    def __init__(
+        self, request: Request, pack: Pack, stale: bool, into: np.ndarray | None = None
+    ) -> None:
         self.request, self.stale = request, stale
+        self.into = into
         self.given: np.ndarray | None = pack() if stale else None
         self._pack: Pack | None = None if stale else pack
         self._result: np.ndarray | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """True once the result has been taken, or no data moves: its memory may be used again."""
+        return self._result is not None
 
     def attach(self) -> None:
         """Make the array that this rank gives, if it is not there."""
@@ -61,6 +70,9 @@ class Work(ABC):
     @abstractmethod
     def _wait(self) -> np.ndarray:
         """Wait for what this rank gets."""
+
+    def abandon(self) -> None:  # noqa: B027 - not all use the memory of operands
+        """End the use of the operands' memory: nobody will ask for the result."""
 
     def result(self) -> np.ndarray:
         """Return what this rank gets; waits until it is there."""
@@ -80,7 +92,9 @@ class Transport(ABC):
     timeout: float
 
     @abstractmethod
-    def post(self, request: Request, pack: Pack, stale: bool) -> Work:
+    def post(
+        self, request: Request, pack: Pack, stale: bool, into: np.ndarray | None = None
+    ) -> Work:
         """Ask the other ranks for a collective; returns without waiting."""
 
     @abstractmethod
