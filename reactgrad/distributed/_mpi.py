@@ -112,7 +112,7 @@ class MPIWork(Work):
         """End the use of the operands' memory: nobody will ask for the result."""
         end = time.monotonic() + _LAST_WORDS
         try:
-            while not self.done:
+            while not (self.done or self.transport._failure):
                 self.transport._advance()
                 if time.monotonic() > end:
                     # Values of this rank may change while others still read them.
