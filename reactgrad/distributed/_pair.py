@@ -11,7 +11,7 @@ from reactgrad.backend import spec
 from reactgrad.build._functions import call_lifted
 from reactgrad.distributed._group import Group
 from reactgrad.distributed._rounds import Rounds
-from reactgrad.distributed._start import Start
+from reactgrad.distributed._start import UNSAVED, Start
 from reactgrad.distributed._work import Work
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.ops import known_shape
@@ -22,6 +22,7 @@ Rule = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 class Wait(Lifted):
     """The op of a node that waits for a collective, and has what this rank gets."""
 
+    UNSAVED = UNSAVED
     __slots__ = ("key",)
 
     def __init__(self, function: Any, declared: Any, vjp: Any, jvp: Any, key: Any) -> None:

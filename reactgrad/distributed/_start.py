@@ -13,6 +13,12 @@ from reactgrad.distributed._request import Request
 from reactgrad.distributed._work import Pack, Work
 from reactgrad.nodes._lifted import Lifted
 
+# Why collectives have no form in a file.
+UNSAVED = (
+    "it is part of a collective, and the ranks that it asks are those of this program. Save the graph before "
+    "collectives are built in it, or the state of its modules, net.state_dict(), and build them anew."
+)
+
 
 class Start(Lifted):
     """The op of a node that asks the other ranks for a collective, and does not wait.
@@ -22,6 +28,7 @@ class Start(Lifted):
     """
 
     INNER = True
+    UNSAVED = UNSAVED
     __slots__ = ("_flat", "_request", "given", "group", "key", "latest", "options", "scaled")
 
     def __init__(

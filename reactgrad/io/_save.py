@@ -160,6 +160,8 @@ class _Packing:
             what = f"{label}, op {op.name!r}, with the attributes {told(definition.attrs):.200}"
             return {"op": op.name, "attrs": self.tried(writer.value, [*definition.attrs], what)}
         what = f"{label}, function {definition.name!r},"
+        if definition.UNSAVED:
+            raise SaveError(f"{label} cannot be saved: {definition.UNSAVED}")
         layout = definition.layout
         if layout is not None:
             layout = [

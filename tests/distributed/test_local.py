@@ -225,3 +225,129 @@ def test_arguments_are_checked() -> None:
         rd.init("gloo")
     with pytest.raises(rd.DistributedError, match="there is no group yet"):
         rd.group()
+
+
+def pairs(group: rd.Group, **options: Any) -> tuple[rg.Graph, Any, Any]:
+    g = rg.Graph(**options)
+    x = g.input(np.array([1.0, 2.0]) + group.rank, name="x")
+    y = (rd.all_reduce(x * 2.0, "sum", group) ** 2).sum()
+    y.name = "y"
+    return g, x, y
+
+
+OF_BOTH = 136.0  # of 6 and 10
+
+
+def test_what_ifs_are_asked_by_all_ranks() -> None:
+    def body(group: rd.Group) -> None:
+        g, x, y = pairs(group)
+        assert y.value == OF_BOTH
+        with g.whatif({x: [0.0, 0.0]}) as fork:
+            assert fork[y].value == 0.0
+        with g.whatif({x: [0.0, 0.0]} if group.rank else {}) as fork:  # on one rank only
+            assert fork[y].value == 20.0
+        before = group.traffic.bytes
+        assert y.value == OF_BOTH
+        assert group.traffic.bytes == before
+
+    rd.run(body, "local:2", timeout=5.0)
+
+
+@pytest.mark.parametrize("options", [{"executor": rg.Threads(2)}, {"max_bytes": 10**6}, {}])
+def test_executors_and_budgets(options: dict[str, Any]) -> None:
+    def body(group: rd.Group) -> None:
+        _, x, y = pairs(group, **options)
+        assert y.value == OF_BOTH
+        x.set([1.0, 1.0])
+        assert y.value == 32.0
+
+    rd.run(body, "local:2", timeout=5.0)
+
+
+def test_transactions_observers_and_functions() -> None:
+    def body(group: rd.Group) -> None:
+        g, x, y = pairs(group)
+        twice = rg.lift(lambda a: y.value + a)(x[0])
+        assert twice.value == OF_BOTH + 1.0 + group.rank
+        with pytest.raises(KeyError):
+            with g.transaction():
+                x.set([5.0, 5.0])
+                assert y.value == 800.0
+                raise KeyError
+        assert y.value == OF_BOTH
+        seen: list[float] = []
+        y.observe(lambda old, new: seen.append(float(new)))
+        x.set([1.0, 1.0])
+        g.stabilize()
+        assert seen == [32.0]
+
+    rd.run(body, "local:2", timeout=5.0)
+
+
+def test_a_loop_that_writes_its_model_builds_nothing_more() -> None:
+    def body(group: rd.Group) -> None:
+        g = rg.Graph()
+        w = g.param([1.0, 2.0])
+        counts = []
+        for _ in range(6):
+            loss = rd.all_reduce((w * w).sum(), "avg", group)
+            loss.backward()
+            w.set(w.value - 0.1 * w.grad)
+            w.zero_grad()
+            counts.append(len(g))
+        np.testing.assert_allclose(w.value, [0.8**6, 2 * 0.8**6])
+        assert len(set(counts)) == 1
+
+    rd.run(body, "local:2", timeout=5.0)
+
+
+def test_edits_of_what_goes_to_other_ranks() -> None:
+    def body(group: rd.Group) -> None:
+        g, x, y = pairs(group)
+        slope = rg.grad(y, x)
+        assert slope.value.tolist() == [48.0, 80.0]
+        other = g.input([7.0, 7.0])
+        total = y.parents[0].parents[0]
+        with pytest.raises(rg.SaveError, match="part of a collective"):
+            g.to_bytes()
+        total.parents[1].replace_parent(0, other)  # the product goes on with another leaf
+        assert y.value == 2 * 28.0**2
+        assert slope.value.tolist() == [0.0, 0.0]
+
+    rd.run(body, "local:2", timeout=5.0)
+
+
+def test_what_is_cut_off_before_a_collective_is_not_sent() -> None:
+    def body(group: rd.Group) -> None:
+        g = rg.Graph()
+        x = g.input(1.0)
+        sign = rg.sign(x)
+        sign.cutoff = "equal"
+        y = rd.all_reduce(sign, "sum", group)
+        assert y.value == 2.0
+        before = group.traffic.bytes
+        x.set(2.0)
+        assert y.value == 2.0
+        assert group.traffic.bytes == before
+
+    rd.run(body, "local:2", timeout=5.0)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "complex128", "bool"])
+def test_dtypes(dtype: str) -> None:
+    def body(group: rd.Group) -> None:
+        x = rg.Graph().input(np.array([1, 0]).astype(dtype))
+        y = rd.broadcast(x, 1, group)
+        assert (y.dtype, y.value.dtype) == (np.dtype(dtype), np.dtype(dtype))
+        assert rd.all_gather(x[:0], group).shape == (0,)
+
+    rd.run(body, "local:2", timeout=5.0)
+
+
+def test_a_number_of_the_wrong_kind_is_refused() -> None:
+    with pytest.raises(rd.DistributedError, match="seconds above 0"):
+        rd.init("local:2", timeout=0.0)
+    with pytest.raises(rd.DistributedError, match="at least one rank"):
+        rd.init("local:0")
+    with pytest.raises(TypeError, match="a group is not pickled"):
+        rd.run(lambda group: group.all_gather_object(group), "local:1")
