@@ -193,6 +193,7 @@ if typing.TYPE_CHECKING:
     from reactgrad import random as random
     from reactgrad import testing as testing
     from reactgrad.autodiff._hooks import HookHandle as HookHandle
+    from reactgrad.distributed._population import Population as Population
     from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
     from reactgrad.explain._event import Event as Event
     from reactgrad.explain._profile import Profile as Profile
@@ -341,6 +342,7 @@ _LATER = {
     "optim": "optim",
     "load_checkpoint": "io._checkpoint",
     "load_weights": "io._weights",
+    "Population": "distributed._population",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "progress": "tracking._progress",

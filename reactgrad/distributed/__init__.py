@@ -10,12 +10,14 @@
 - ``_shipping``: a graph kept in step with one in another process.
 - ``_farm``: scenarios on many workers. ``_places``: where their graphs are. ``_holder``: what is done there.
 - ``_partition``: a graph whose parts are on different workers.
+- ``_accumulator``: sums of gradients by a thread. ``_population``: many members of one model in one graph.
 - ``_check``: gradients across ranks, compared with finite differences.
 
 A read of a node that depends on a collective is made by all ranks together. Where nothing has changed on any
 rank, no data moves.
 """
 
+from reactgrad.distributed._accumulator import Accumulator as Accumulator
 from reactgrad.distributed._check import check_grads as check_grads
 from reactgrad.distributed._collectives import all_gather as all_gather
 from reactgrad.distributed._collectives import all_reduce as all_reduce
@@ -44,6 +46,8 @@ from reactgrad.distributed._hook import all_reduce_hook as all_reduce_hook
 from reactgrad.distributed._partition import Partition as Partition
 from reactgrad.distributed._partition import partition as partition
 from reactgrad.distributed._places import LocalHosts as LocalHosts
+from reactgrad.distributed._population import Member as Member
+from reactgrad.distributed._population import Population as Population
 from reactgrad.distributed._sharded import ShardedOptimizer as ShardedOptimizer
 from reactgrad.distributed._shipping import Receiver as Receiver
 from reactgrad.distributed._shipping import Shipper as Shipper
