@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -351,3 +352,10 @@ def test_a_number_of_the_wrong_kind_is_refused() -> None:
         rd.init("local:0")
     with pytest.raises(TypeError, match="a group is not pickled"):
         rd.run(lambda group: group.all_gather_object(group), "local:1")
+
+
+def test_nccl_says_what_it_lacks() -> None:
+    if find_spec("cupy") is not None:
+        pytest.skip("CuPy is here")
+    with pytest.raises(rg.MissingExtraError, match="Ranks without GPUs work by"):
+        rg.distributed.init("nccl")

@@ -96,12 +96,3 @@ def test_a_process_that_is_killed_ends_all() -> None:
     status, text, _ = start("killed", 2)
     assert status != 0
     assert "is content" not in text
-
-
-def test_nccl_says_what_it_lacks() -> None:
-    import reactgrad as rg
-
-    if find_spec("cupy") is not None:
-        pytest.skip("CuPy is here")
-    with pytest.raises(rg.MissingExtraError, match="Ranks without GPUs work by"):
-        rg.distributed.init("nccl")
