@@ -11,6 +11,7 @@
 - ``_farm``: scenarios on many workers. ``_places``: where their graphs are. ``_holder``: what is done there.
 - ``_partition``: a graph whose parts are on different workers.
 - ``_accumulator``: sums of gradients by a thread. ``_population``: many members of one model in one graph.
+- ``_evolution``: the fitness of a population.
 - ``_check``: gradients across ranks, compared with finite differences.
 
 A read of a node that depends on a collective is made by all ranks together. Where nothing has changed on any
@@ -36,6 +37,7 @@ from reactgrad.distributed._data_parallel import DataParallel as DataParallel
 from reactgrad.distributed._errors import DistributedError as DistributedError
 from reactgrad.distributed._errors import RankFailedError as RankFailedError
 from reactgrad.distributed._errors import RankTimeoutError as RankTimeoutError
+from reactgrad.distributed._evolution import spread_fitness as spread_fitness
 from reactgrad.distributed._farm import Farm as Farm
 from reactgrad.distributed._group import Group as Group
 from reactgrad.distributed._group import LocalRanks as LocalRanks

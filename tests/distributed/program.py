@@ -161,6 +161,34 @@ def training(group: rd.Group) -> None:
         np.testing.assert_allclose(together[name], value, rtol=0, atol=1e-9)
 
 
+def evolution(group: rd.Group) -> None:
+    """An evolution whose fitness all ranks compute is that of one process."""
+    from importlib.util import find_spec
+
+    if find_spec("neat") is None:
+        return
+    from reactgrad import neat
+    from reactgrad.demo import neat_config
+
+    x, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([0, 1, 1, 0])
+    asked = []
+
+    def fitness(genomes: Any, config: Any) -> list[float]:
+        asked.append(len(genomes))
+        outputs = neat.evaluate(genomes, x, config).outputs
+        return [1.0 - float(np.mean((one[:, 0] - y) ** 2)) for one in outputs]
+
+    alone = neat.Population(neat_config(pop_size=40), seed=1)
+    best = alone.run(fitness, 5)
+    assert set(asked) == {40}
+    asked.clear()
+    together = neat.Population(neat_config(pop_size=40), seed=1)
+    winner = together.run(rd.spread_fitness(fitness, group), 5)
+    assert set(asked) == {40 // group.size}
+    assert winner.fitness == best.fitness
+    assert sorted(together.population) == sorted(alone.population)
+
+
 def raises(group: rd.Group) -> None:
     x = rg.Graph().input(1.0)
     rd.all_reduce(x, "sum", group).value  # from here on nothing is imported that takes long
@@ -198,7 +226,8 @@ def killed(group: rd.Group) -> None:
 
 
 LAWS: dict[str, Callable[[rd.Group], None]] = {
-    one.__name__: one for one in (identities, adjoints, messages, skipped, groups, training)
+    one.__name__: one
+    for one in (identities, adjoints, messages, skipped, groups, training, evolution)
 }
 FAILURES = {one.__name__: one for one in (raises, differs, stays_away, too_late, killed)}
 

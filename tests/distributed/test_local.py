@@ -15,7 +15,8 @@ from tests.distributed.program import LAWS
 
 
 @pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("law", LAWS)
+# Threads share Python's ``random``, from which an evolution draws.
+@pytest.mark.parametrize("law", [law for law in LAWS if law != "evolution"])
 def test_laws_hold_on_local_ranks(law: str, size: int) -> None:
     rd.run(LAWS[law], f"local:{size}", timeout=20.0)
 
@@ -359,3 +360,26 @@ def test_nccl_says_what_it_lacks() -> None:
         pytest.skip("CuPy is here")
     with pytest.raises(rg.MissingExtraError, match="Ranks without GPUs work by"):
         rg.distributed.init("nccl")
+
+
+def test_the_fitness_of_genomes_is_divided() -> None:
+    class Genome:
+        fitness: float | None = None
+
+    def body(group: rd.Group) -> None:
+        genomes = [(i, Genome()) for i in range(7)]
+        seen = []
+
+        def fitness(share: Any, config: Any) -> None:
+            for key, genome in share:
+                seen.append(key)
+                genome.fitness = 10.0 * key
+
+        found = rd.spread_fitness(fitness, group)(genomes, None)
+        assert found == [10.0 * i for i in range(7)]
+        assert [genome.fitness for _, genome in genomes] == found
+        assert seen == list(range(7))[group.rank :: group.size]
+        with pytest.raises(rd.DistributedError, match="returned 1 numbers for"):
+            rd.spread_fitness(lambda genomes, config: [1.0], group)(genomes, None)
+
+    rd.run(body, "local:3", timeout=5.0)
