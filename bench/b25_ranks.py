@@ -129,6 +129,52 @@ def raw_call() -> Step:
     return lambda value: actor.run(value).result()
 
 
+def heads(setting: Setting) -> Case:
+    """Return a new batch for 20 members on one trunk, beside the same nodes written by hand."""
+    width, rows = setting.size(256, 8), setting.size(64, 4)
+    rng = np.random.default_rng(3)
+    trunks = [rng.normal(size=(width, width)) / width**0.5 for _ in range(4)]
+    ends = rng.normal(size=(20, width))
+
+    def trunk() -> tuple[Any, Any, Any]:
+        g = rg.Graph()
+        x = hidden = g.input(np.zeros((rows, width)))
+        for one in trunks:
+            hidden = rg.tanh(hidden @ g.param(one))
+        return g, x, hidden
+
+    def population() -> Step:
+        g, x, hidden = trunk()
+        w = g.param(ends[0])
+        loss = ((hidden @ w) ** 2).mean()
+        members = rg.Population(g, 20, outputs=[loss], own=[w])
+        g.set({member[w]: one for member, one in zip(members, ends, strict=True)})
+
+        def step(batch: Any) -> Any:
+            x.set(batch)
+            return members.read(loss)
+
+        return step
+
+    def by_hand() -> Step:
+        g, x, hidden = trunk()
+        losses = [((hidden @ g.param(one)) ** 2).mean() for one in ends]
+
+        def step(batch: Any) -> Any:
+            x.set(batch)
+            g.forward(*losses)
+            return [one.value for one in losses]
+
+        return step
+
+    return Contest(
+        "20 members on one trunk, a new batch",
+        lambda rng: rng.normal(size=(rows, width)),
+        Side("reactgrad", population),
+        (Peer(Side("by hand", by_hand), at_most(1.2)),),
+    )
+
+
 def scaling(small: bool) -> tuple[float, None]:
     """Return the speed of 64 workers over that of one, a worker: each call takes 0.1 s there."""
     count = 8 if small else 64
@@ -173,6 +219,7 @@ def cases(setting: Setting) -> list[Case]:
             goal=None if setting.small else Goal(1.0 / 0.85, "within"),
         )
     )
+    found.append(heads(setting))
     if find_spec("distributed") is None:
         found.append(Later("a scenario on a Dask actor", "needs the extra farm"))
         return found
