@@ -24,7 +24,7 @@ from reactgrad.distributed._work import Pack, Traffic, Transport, Work
 
 _COLLECTIVE, _MESSAGE, _FAILED, _ENDED, _DATA = 11, 12, 13, 14, 15
 # Polls between two looks for ranks that have failed, and before a waiting rank leaves the core to others.
-_LOOK, _SPIN = 64, 256
+_LOOK, _SPIN = 64, 16_384
 # How long a rank that has raised waits before it ends all: so long others have to print what they know.
 _LAST_WORDS = 1.0
 _TEXT = 1 << 14
@@ -236,7 +236,7 @@ class MPITransport(Transport):
                 return
             polls += 1
             if polls > self._spin:
-                time.sleep(0.0 if polls < 8 * _SPIN else 0.0002)
+                time.sleep(0.0 if polls < self._spin + 2048 else 0.0002)
             if polls % _LOOK:
                 continue
             self._look()
