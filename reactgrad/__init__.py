@@ -26,6 +26,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``nn``           layers, losses and models
 - ``data``         datasets, loaders and transforms
 - ``tracking``     what a loop reports: bars, and logs for TensorBoard
+- ``distributed``  work on several ranks: collectives as nodes
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
 - ``whatif``       what-if questions over many values, in forks
@@ -86,6 +87,7 @@ from reactgrad.flow._mode import no_grad as no_grad
 from reactgrad.flow._mode import set_grad_enabled as set_grad_enabled
 from reactgrad.flow._saved import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.graph._detached import DetachedVar as DetachedVar
+from reactgrad.graph._files import from_bytes as from_bytes
 from reactgrad.graph._files import load as load
 from reactgrad.graph._graph import Graph as Graph
 from reactgrad.graph._leaves import const as const
@@ -184,6 +186,7 @@ from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
     from reactgrad import data as data
+    from reactgrad import distributed as distributed
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
@@ -192,6 +195,7 @@ if typing.TYPE_CHECKING:
     from reactgrad import random as random
     from reactgrad import testing as testing
     from reactgrad.autodiff._hooks import HookHandle as HookHandle
+    from reactgrad.distributed._population import Population as Population
     from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
     from reactgrad.explain._event import Event as Event
     from reactgrad.explain._profile import Profile as Profile
@@ -322,6 +326,7 @@ _LATER = {
     "Checkpoints": "io._checkpoint_folder",
     "data": "data",
     "detect_anomaly": "explain._anomaly",
+    "distributed": "distributed",
     "alpha_dropout": "random._dropout",
     "dropout": "random._dropout",
     "dropout1d": "random._dropout",
@@ -351,6 +356,7 @@ _LATER = {
     "optim": "optim",
     "load_checkpoint": "io._checkpoint",
     "load_weights": "io._weights",
+    "Population": "distributed._population",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "progress": "tracking._progress",

@@ -33,13 +33,14 @@ class Again:
         The other params, with their adjoints.
     """
 
-    __slots__ = ("_own", "alone", "blocks", "frozen", "known", "params", "targets")
+    __slots__ = ("_own", "alone", "blocks", "exchange", "frozen", "known", "params", "targets")
 
     def __init__(self, y: Any, program: Program, asked: dict[int, int]) -> None:
         graph = y._graph
         host = graph._host
         self.params = program.params()
         self.frozen = frozenset(host.frozen)
+        self.exchange = None if graph._rounds is None else graph._rounds.token
         self.targets = tuple(dict.fromkeys([y._slot, *asked.values()]))
         self.blocks: list[tuple[GradientBlock, list[int]]] = []
         inside: set[int] = set()
@@ -84,6 +85,7 @@ class Again:
             and host.gradient_blocks.known is self.known
             and host.frozen == self.frozen
             and host.policy is None
+            and (graph._rounds is None or graph._rounds.token == self.exchange)
             and not (host.hooks or host.retained or host.after_grad or host.removed)
             and not (graph._observed or graph._transient or graph._computing)
             and not (host.gradients.between or host.gradients.replaced)

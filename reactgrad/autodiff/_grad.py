@@ -227,6 +227,9 @@ def backward(
                     f"{y.label!r} does not depend on {host.label(slot)!r} over edges that gradients "
                     "pass; leave it out of inputs=."
                 )
+        if graph._rounds is not None:  # other ranks have a part in these gradients
+            adjoints = graph._rounds.exchanged(adjoints)
+            wanted = [*adjoints]
         adjoints.update(zip(shown, program.adjoints(shown, seed), strict=True))
         if host.hooks:
             program.rerun_hooks()

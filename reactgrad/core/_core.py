@@ -79,6 +79,8 @@ class Core(Generic[V]):
         self._generations: Any  # nodes that died together, see ``build``; made by the face
         self._reuse: Any = None  # nodes that reuse blocks have built; None before the first
         self._events: Any = None  # the log of events, if one is kept, see ``explain``
+        # Settles what other ranks have a part in before a read, see ``distributed``; None in one process.
+        self._rounds: Any = None
         self._edits: list[Any] = []  # the open blocks of edits of all tasks, see ``change``
         self._removals: list[Any] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Any], int]] = []

@@ -59,7 +59,8 @@ def _word(rows: Any, slot: int) -> str | None:
         outputs = getattr(rows.ops[operands[0]], "outputs", None) if operands else None
         return _of_several(found, op.index, len(outputs or ()))
     if isinstance(op, Lifted):
-        return None if found.several or op.outputs is not None else found.targets[0]
+        inner = op.INNER or found.calls == "backward"  # not what the line assigns
+        return None if found.several or inner or op.outputs is not None else found.targets[0]
     if isinstance(op, Leaf):
         made = found.calls == op.name or (op is CONST and found.calls == "snapshot")
         return found.targets[0] if made else None

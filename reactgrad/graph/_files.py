@@ -66,6 +66,40 @@ def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> Gr
     return load(path, trust, Graph)
 
 
+def from_bytes(data: bytes | bytearray | memoryview, *, trust: str | Iterable[str] = ()) -> Graph:
+    """Return the graph that ``Graph.to_bytes`` has written.
+
+    Parameters
+    ----------
+    data : bytes
+    trust : str or sequence of str
+        As for ``load``. ``"cloudpickle"`` allows functions that are code: then whoever wrote the bytes
+        chooses what runs here.
+
+    Returns
+    -------
+    Graph
+        Named nodes live as long as the graph; hold the Vars of others, as after ``load``.
+
+    Raises
+    ------
+    LoadError
+        If the bytes are damaged, contradict themselves, or name a function that is not there or not
+        allowed.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0, name="x")
+    >>> rg.from_bytes(g.to_bytes())["x"].value
+    1.0
+    """
+    from reactgrad.io._bytes import from_bytes as read
+
+    return read(data, trust, Graph)
+
+
 def from_networkx(network: nx.DiGraph, ops: Mapping[str, Any] | None = None) -> Graph:
     """Return a graph made from a networkx graph.
 

@@ -82,6 +82,8 @@ def fork(graph: C, /) -> C:
             from reactgrad.memory._budget import set_limit  # imported late: few graphs have a limit
 
             set_limit(twin, host.limit)
+        if graph._rounds is not None:
+            type(graph._rounds)(twin)
         living = [entry for entry in graph._lineage if entry[0]() is not None]
         twin._lineage = [*living, (weakref.ref(graph), copy.forked_serial)]
         return twin

@@ -132,7 +132,9 @@ class Graph(Pictures, Questions, Settings):
         raise DTypeError("a graph is copied with g.fork(), which shares all values.")
 
     def __reduce__(self) -> Any:
-        raise DTypeError("a graph is not pickled; write it with g.save(path).")
+        from reactgrad.io._bytes import to_bytes
+
+        return _unpickled, (to_bytes(self),)
 
     # The ports: functions that lower floors call, see ``Core``.
 
@@ -311,3 +313,10 @@ on_default(Graph)
 
 
 refuse(Graph, OF_GRAPHS, lambda graph, name: absent("a Graph", "x", name, OF_GRAPHS))
+
+
+def _unpickled(data: bytes) -> Graph:
+    """Return the graph in a pickle."""
+    from reactgrad.io._bytes import unpickled
+
+    return unpickled(data, Graph)

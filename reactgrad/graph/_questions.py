@@ -182,6 +182,44 @@ class Questions(Core[Var]):
 
         save(self, path)
 
+    def to_bytes(self, cloudpickle: bool = False) -> bytes:
+        """Return the graph as bytes, from which ``rg.from_bytes`` makes it again in another process.
+
+        They hold what a file holds, see ``save``, and need no package.
+
+        Parameters
+        ----------
+        cloudpickle : bool
+            Whether lambdas, closures and other functions without a name are written as code. The
+            receiver has to allow that.
+
+        Raises
+        ------
+        SaveError
+            If a node calls a function that has no name to be found by, or a leaf holds an object that
+            has no form.
+        MissingExtraError
+            If the package cloudpickle is needed, and not installed.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input([1.0, 2.0], name="x")
+        >>> total = x.sum()
+        >>> total.name = "total"
+        >>> h = rg.from_bytes(g.to_bytes())
+        >>> h["total"].value
+        np.float64(3.0)
+        >>> y = rg.lift(lambda a: a + 1.0)(x)
+        >>> g.to_bytes()
+        Traceback (most recent call last):
+        reactgrad.SaveError: node 'lambda_3', function 'lambda', cannot be saved: it is a lambda, ...
+        """
+        from reactgrad.io._bytes import to_bytes
+
+        return to_bytes(self, cloudpickle)
+
     def snapshot(self, run: Run | None = None, *, values: bool = False) -> Snapshot:
         """Return the graph as it is now, as plain data: nodes, edges, states, versions, times.
 

@@ -367,7 +367,9 @@ class Var(Value["Var"]):
         )
 
     def __reduce__(self) -> Any:
-        raise DTypeError("a Var cannot be pickled; pickle v.numpy().")
+        from reactgrad.io._bytes import number_of, var_of
+
+        return var_of, (self._graph, number_of(self))
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""

@@ -59,6 +59,14 @@ def capture(graph: Core) -> State:
         return _capture(graph, *_wanted(graph))
 
 
+def capture_part(graph: Core, slots: list[int]) -> State:
+    """Return the present state of some nodes, the ancestors of each of which are among them."""
+    with graph._lock, CollectorPause():
+        tidy(graph)
+        graph._scheduler.attend()
+        return _capture(graph, slots, [])
+
+
 def _capture(graph: Core, slots: list[int], records: list[Record]) -> State:
     """Return the state of these nodes and gradient programs."""
     host, scheduler = graph._host, graph._scheduler

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import LoadError
+from reactgrad._errors import LoadError, MissingExtraError
 from reactgrad.backend import WEAK_DTYPES, Spec, spec, weak_spec
 from reactgrad.io._format import DTYPES, NAMES, from_tensor, to_tensor
 from reactgrad.io._former_names import present_name
@@ -35,6 +35,8 @@ from reactgrad.scheduler import told
 MOST_NESTED = 50
 MOST_AXES = 64
 MOST_LENGTH = 1 << 60
+# Before functions that are written as code; no name of a module has a space.
+CODE = "code of cloudpickle "
 
 
 class UnwritableError(Exception):
@@ -46,9 +48,13 @@ def _bits(number: float) -> str:
 
 
 class Writer:
-    """Turns values into JSON; arrays inside of them are collected."""
+    """Turns values into JSON; arrays inside of them are collected.
 
-    def __init__(self) -> None:
+    With `code`, functions that have no name are written as code, by cloudpickle.
+    """
+
+    def __init__(self, code: bool = False) -> None:
+        self._code = code
         self.arrays: list[np.ndarray[Any, Any]] = []
         self._names: dict[int, tuple[Any, list[Any]]] = {}
 
@@ -135,7 +141,9 @@ class Writer:
             try:
                 known = (function, [*name_of(function)])
             except UnnamedError as error:
-                raise UnwritableError(str(error)) from None
+                if not self._code:
+                    raise UnwritableError(str(error)) from None
+                known = (function, [CODE + _as_code(function), 0])
             self._names[id(function)] = known
         return known[1]
 
@@ -146,6 +154,20 @@ class Writer:
         if type(rule) is Tolerance:
             return {"tolerance": [self.value(rule.rtol), self.value(rule.atol)]}
         return {"function": self.function(rule)}
+
+
+def _as_code(function: Callable[..., Any]) -> str:
+    """Return a function as code in text."""
+    try:
+        import cloudpickle
+    except ImportError as error:
+        raise MissingExtraError(
+            "functions without a name travel as code by the package cloudpickle, which is not installed: "
+            'pip install "reactgrad[farm]". Functions at the top level of a module need no package.'
+        ) from error
+    import base64
+
+    return base64.b85encode(cloudpickle.dumps(function)).decode()
 
 
 def axes_in_memory(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
@@ -273,6 +295,8 @@ class Reader:
     def function(self, form: Any, user: str) -> Callable[..., Any]:
         """Return the function of this name, for the node or rule `user`."""
         name, wrappers = items_of(form, 2, "the name of a function")
+        if isinstance(name, str) and name.startswith(CODE):
+            return self._from_code(name.removeprefix(CODE), user)
         key = FunctionName(
             present_name(text(name, "the name of a function")),
             whole(wrappers, "a number of wrappers", 0, 8),
@@ -292,6 +316,18 @@ class Reader:
             except LookupError as error:
                 raise LoadError(f"{user} calls {told(key.text):.200}: {error.args[0]}") from error
         return found
+
+    def _from_code(self, form: str, user: str) -> Callable[..., Any]:
+        """Return a function that was written as code."""
+        if "cloudpickle" not in self._trust:
+            raise LoadError(
+                f"{user} calls a function that is code, not a name, and whoever wrote it chooses what runs "
+                "here. If you trust all of it, write rg.from_bytes(data, trust=['cloudpickle'])"
+            )
+        import base64
+        import pickle
+
+        return pickle.loads(base64.b85decode(form))
 
     def cutoff(self, form: Any) -> Callable[..., Any]:
         """Return the rule that ``Writer.cutoff`` was given."""

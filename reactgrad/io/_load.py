@@ -117,6 +117,20 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     return manifest, tensors
 
 
+def checked(
+    metadata: dict[str, str], tensors: dict[str, np.ndarray[Any, Any]]
+) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Return the manifest and the tensors of what was read, after checks that it is whole."""
+    _check_format(metadata)
+    stored = metadata.get("manifest")
+    if (stored is None) is not ("manifest" in tensors):
+        raise LoadError("it has not one manifest")
+    content = tensors.pop("manifest").tobytes() if stored is None else stored.encode()
+    if checksum(content, tensors) != metadata.get("checksum"):
+        raise LoadError("it is damaged: its checksum is not that of its content")
+    return record(strict_json(content), "the manifest"), tensors
+
+
 def _read_header(path: str | os.PathLike[str]) -> None:
     """Check what the package does not: names that occur twice, and unexpected dtypes."""
     with open(path, "rb") as file:

@@ -44,17 +44,20 @@ def save(graph: Any, path: str | os.PathLike[str]) -> None:
 # --- what the file holds -------------------------------------------------------------------------
 
 
-def pack(state: State) -> tuple[dict[str, Any], Tensors]:
-    """Return a state as a manifest and tensors."""
-    return _Packing(state).packed()
+def pack(state: State, code: bool = False) -> tuple[dict[str, Any], Tensors]:
+    """Return a state as a manifest and tensors.
+
+    `code`: functions without a name are written as code, by cloudpickle.
+    """
+    return _Packing(state, code).packed()
 
 
 class _Packing:
     """One packing of a state."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, code: bool = False) -> None:
         self.state = state
-        self.writer = Writer()
+        self.writer = Writer(code)
         self.names = dict(state.names)
         self.tensors: Tensors = {}
         self.pools: dict[str, list[np.ndarray[Any, Any]]] = defaultdict(list)
@@ -157,6 +160,8 @@ class _Packing:
             what = f"{label}, op {op.name!r}, with the attributes {told(definition.attrs):.200}"
             return {"op": op.name, "attrs": self.tried(writer.value, [*definition.attrs], what)}
         what = f"{label}, function {definition.name!r},"
+        if definition.UNSAVED:
+            raise SaveError(f"{label} cannot be saved: {definition.UNSAVED}")
         layout = definition.layout
         if layout is not None:
             layout = [

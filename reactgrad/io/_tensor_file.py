@@ -38,33 +38,37 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[s
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise LoadError("it is no regular file")
     with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(size - 8, MOST_HEADER):
-            raise LoadError("it is truncated, or no safetensors file")
-        header = record(strict_json(file.read(length)), "the header")
-        given = record(header.pop("__metadata__", {}), "the metadata")
-        metadata = {key: text(value, "an entry of the metadata") for key, value in given.items()}
-        entries = [_entry(name, entry) for name, entry in header.items()]
-        end = 0
-        for name, _, _, begin, stop in sorted(entries, key=lambda one: one[3:]):
-            if begin != end:
-                raise LoadError(f"its tensors overlap, or have gaps, before {name!r:.60}")
-            end = stop
-        if end != size - 8 - length:
-            raise LoadError(
-                f"it has {size - 8 - length} bytes of tensors, and declares {end}: it is truncated or damaged"
-            )
-        tensors = {}
-        for name, code, shape, begin, stop in entries:
-            file.seek(8 + length + begin)
-            try:
-                data = bytearray(stop - begin)  # to be written to
-                if file.readinto(data) != len(data):
-                    raise LoadError("it became shorter while it was read")
-                tensors[name] = _array(name, code, data).reshape(shape)
-            except MemoryError as error:
-                raise LoadError("it is larger than the memory of this machine") from error
+        return read_open(file, os.fstat(file.fileno()).st_size)
+
+
+def read_open(file: Any, size: int) -> tuple[dict[str, Array], dict[str, str]]:
+    """Return the arrays and the metadata of an open file of this size; see ``read_tensors``."""
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8 or length > min(size - 8, MOST_HEADER):
+        raise LoadError("it is truncated, or no safetensors file")
+    header = record(strict_json(file.read(length)), "the header")
+    given = record(header.pop("__metadata__", {}), "the metadata")
+    metadata = {key: text(value, "an entry of the metadata") for key, value in given.items()}
+    entries = [_entry(name, entry) for name, entry in header.items()]
+    end = 0
+    for name, _, _, begin, stop in sorted(entries, key=lambda one: one[3:]):
+        if begin != end:
+            raise LoadError(f"its tensors overlap, or have gaps, before {name!r:.60}")
+        end = stop
+    if end != size - 8 - length:
+        raise LoadError(
+            f"it has {size - 8 - length} bytes of tensors, and declares {end}: it is truncated or damaged"
+        )
+    tensors = {}
+    for name, code, shape, begin, stop in entries:
+        file.seek(8 + length + begin)
+        try:
+            data = bytearray(stop - begin)  # to be written to
+            if file.readinto(data) != len(data):
+                raise LoadError("it became shorter while it was read")
+            tensors[name] = _array(name, code, data).reshape(shape)
+        except MemoryError as error:
+            raise LoadError("it is larger than the memory of this machine") from error
     return tensors, metadata
 
 

@@ -11,6 +11,7 @@ import linecache
 import warnings
 from collections.abc import Iterator
 from itertools import islice
+from threading import Lock
 from types import CodeType
 from typing import NamedTuple
 
@@ -87,10 +88,14 @@ def _assignments(code: CodeType) -> dict[Position, Assigned]:
     return known[1]
 
 
+# Filters of warnings belong to all threads, and in Python 3.11 two threads that parse may confuse each other.
+_parsing = Lock()
+
+
 def _in_source(source: str) -> dict[Position, Assigned]:
     """Return all assignments of a source, by the position of what is assigned."""
     try:
-        with warnings.catch_warnings():
+        with _parsing, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python has warned of this source when it compiled it
             tree = ast.parse(source)
     except (SyntaxError, ValueError):

@@ -50,6 +50,8 @@ class Lifted:
 
     __slots__ = ("declared", "function", "jvp", "keywords", "layout", "name", "outputs", "vjp")
 
+    UNSAVED = ""  # for a node that has no form in a file: why, and what to do
+    INNER = False  # True for a node that a call builds besides its result
     # For messages: the name of the rule, and the ways to give one.
     RULE, HOW, HOW_FORWARD = "vjp", "rg.lift(fn, vjp=rule)", "rg.lift(fn, jvp=rule)"
 

@@ -29,6 +29,8 @@ def refresh(
     """
     if (policy := graph._host.policy) is not None and not budgeted:
         return policy.read_within(slots, partial(refresh, graph, slots, retry, True))
+    if (rounds := graph._rounds) is not None and not (graph._computing or rounds.under_way):
+        return rounds.read(graph, slots, partial(refresh, graph, slots, retry, budgeted))
     # The outermost read of an observed graph holds observers back until its end.
     if graph._observed and not graph._observers.held:
         with held(graph):
