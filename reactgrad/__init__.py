@@ -28,6 +28,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``tracking``     what a loop reports: bars, and logs for TensorBoard
 - ``models``       models of other libraries as live graphs
 - ``neat``         evolving topologies
+- ``neurons``      neurons that grow by edits
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
 ``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;
@@ -263,7 +264,10 @@ if typing.TYPE_CHECKING:
     from reactgrad.transforms._transforms import value_and_grad as value_and_grad
     from reactgrad.transforms._transforms import vjp as vjp
 
-    # Its module uses public names of this package: an import here would be a circle.
+    # Their modules use public names of this package: an import here would be a circle.
+    Neuron = typing.cast("typing.Any", None)
+    dead_neurons = typing.cast("typing.Callable[..., typing.Any]", None)
+    neuron = typing.cast("typing.Callable[..., typing.Any]", None)
     from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
     from_pnnx = typing.cast("typing.Callable[..., typing.Any]", None)
     to_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
@@ -333,6 +337,9 @@ _LATER = {
     "jvp": "transforms._transforms",
     "lift": "functions._lift",
     "linalg": "linalg",
+    "dead_neurons": "neurons._neuron",
+    "Neuron": "neurons._neuron",
+    "neuron": "neurons._neuron",
     "nn": "nn",
     "optim": "optim",
     "load_checkpoint": "io._checkpoint",
