@@ -7,6 +7,8 @@
 ``evaluate(genomes, X, config)``
     A whole population on shared samples, with numba on ``rg.get_num_threads()`` threads; an ``Evaluator``
     also shares with the population before.
+``SharedGenes(graph)``
+    Weights that networks of several genomes in one graph share.
 ``Networks(genomes, config)``
     A population of networks, each with observations of its own, also with memory: one call a step.
 ``fit(genome, X, y, config)``
@@ -34,7 +36,9 @@ the network.
 - ``_keys``: the names of nodes, and nodes by the keys of a genome.
 - ``_opening``: the flat program that becomes a graph when somebody asks for it.
 - ``_program``, ``_flat.c``, ``_plain``: networks as flat programs that answer one sample, compiled or in Python.
-- ``_network``: ``Network``, a feed-forward network that follows its genome.
+- ``_network``: ``Network``, a feed-forward network that follows its genome. ``_feed_forward``: the same as
+  neat-python's class.
+- ``_shared``: networks in one graph, and ``SharedGenes``.
 - ``_recurrent``: ``RecurrentNetwork``, step by step, or unrolled over a sequence.
 - ``_time``, ``_spikes``: ``CTRNN`` and ``IZNN``.
 - ``_evaluate``: populations, in which neurons that compute the same are computed once.
@@ -50,7 +54,7 @@ from reactgrad.neat._evaluate import Evaluator as Evaluator
 from reactgrad.neat._evaluate import evaluate as evaluate
 from reactgrad.neat._fit import Fit as Fit
 from reactgrad.neat._fit import fit as fit
-from reactgrad.neat._network import FeedForwardNetwork as FeedForwardNetwork
+from reactgrad.neat._feed_forward import FeedForwardNetwork as FeedForwardNetwork
 from reactgrad.neat._network import Network as Network
 from reactgrad.neat._networks import Networks as Networks
 from reactgrad.neat._phenotype import Neuron as Neuron
@@ -58,6 +62,7 @@ from reactgrad.neat._phenotype import Phenotype as Phenotype
 from reactgrad.neat._population import Population as Population
 from reactgrad.neat._recurrent import RecurrentNetwork as RecurrentNetwork
 from reactgrad.neat._recurrent import Unrolled as Unrolled
+from reactgrad.neat._shared import SharedGenes as SharedGenes
 from reactgrad.neat._spikes import IZNN as IZNN
 from reactgrad.neat._spikes import IZNeuron as IZNeuron
 from reactgrad.neat._time import CTRNN as CTRNN
@@ -80,6 +85,7 @@ __all__ = (
     "Phenotype",
     "Population",
     "RecurrentNetwork",
+    "SharedGenes",
     "Unrolled",
     "evaluate",
     "fit",
