@@ -52,9 +52,9 @@ from reactgrad.neat._errors import GenomeError as GenomeError
 from reactgrad.neat._evaluate import Evaluation as Evaluation
 from reactgrad.neat._evaluate import Evaluator as Evaluator
 from reactgrad.neat._evaluate import evaluate as evaluate
+from reactgrad.neat._feed_forward import FeedForwardNetwork as FeedForwardNetwork
 from reactgrad.neat._fit import Fit as Fit
 from reactgrad.neat._fit import fit as fit
-from reactgrad.neat._feed_forward import FeedForwardNetwork as FeedForwardNetwork
 from reactgrad.neat._network import Network as Network
 from reactgrad.neat._networks import Networks as Networks
 from reactgrad.neat._phenotype import Neuron as Neuron

@@ -15,14 +15,12 @@ from reactgrad import extend
 from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
-from reactgrad.neat._opening import NodeKeys, Opening, opening
+from reactgrad.neat._opening import Opening, opening
 from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
 from reactgrad.neat._program import (
     FEED_FORWARD,
-    evaluations,
     phenotype_of,
     program_of,
-    program_of_evaluations,
     read,
 )
 from reactgrad.neat._samples import columns, side_by_side

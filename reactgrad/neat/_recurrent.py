@@ -144,6 +144,13 @@ class RecurrentNetwork(NodeKeys, Opening):
         self._program = read(RECURRENT, genome, config)
         return self
 
+    @classmethod
+    def of(cls, phenotype: Phenotype) -> RecurrentNetwork:
+        """Return the network of a phenotype."""
+        self = object.__new__(cls)
+        self._program = program_of(RECURRENT, phenotype)
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the network with its present genes and state, and no graph."""
         active, banks = self.active, self.values
