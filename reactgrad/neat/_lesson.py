@@ -1,4 +1,4 @@
-"""What networks are trained on: samples or sequences with what is wanted, and a loss."""
+"""Lessons for networks: samples or sequences with what is wanted, and a loss."""
 
 from __future__ import annotations
 

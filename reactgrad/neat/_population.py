@@ -14,6 +14,7 @@ from reactgrad.neat._genome import Genome, forget
 from reactgrad.neat._phenotype import check_config
 from reactgrad.neat._program import is_compiled
 from reactgrad.neat._species import SpeciesSet
+from reactgrad.neat._training import Training
 
 
 class Population:
@@ -37,6 +38,8 @@ class Population:
     exact : bool
         True for neat-python's own genomes, whose draws depend on the seed as there. So it is, too,
         where there was no compiler when the package was installed.
+    training : Training, optional
+        Gradient steps for the best genomes of each generation.
 
     Raises
     ------
@@ -66,8 +69,14 @@ class Population:
         initial_state: Any = None,
         seed: int | None = None,
         exact: bool = False,
+        training: Training | None = None,
     ) -> None:
         check_config(config)
+        if training is not None and not isinstance(training, Training):
+            raise rg.DTypeError(
+                f"Population(training={training!r:.60}): it is neat.Training(X, y), with what to learn from."
+            )
+        self.training = training
         self.exact = exact or not is_compiled()
         if not self.exact:
             config = _for_arrays(config)
@@ -111,6 +120,11 @@ class Population:
 
         def evaluate(genomes: list[tuple[int, Any]], config: Any) -> None:
             forget(config.genome_config)  # which the user may have changed
+            score(genomes, config)
+            if self.training is not None:
+                self.training(genomes, config, score)
+
+        def score(genomes: list[tuple[int, Any]], config: Any) -> None:
             found = fitness_function(genomes, config)
             if found is None:
                 return

@@ -19,7 +19,7 @@ from reactgrad.neat._program import FLAT, RECURRENT, name_of, phenotype_of
 
 Array = np.ndarray[Any, Any]
 
-_COMPILED: Final = FLAT is not None and hasattr(FLAT, "train")
+_COMPILED: Final = hasattr(FLAT, "train")
 
 
 def is_fast(programs: Sequence[Any]) -> bool:

@@ -42,7 +42,7 @@ def test_networks_in_one_graph_compute_what_each_does_alone() -> None:
     nets[0].activate(X)  # feeds all
     for net, value in zip(nets, expected, strict=True):
         np.testing.assert_allclose(net.outputs.value, value, rtol=1e-12, atol=1e-12)
-    total = sum(net.outputs for net in nets) / 3.0
+    total: Any = sum(net.outputs for net in nets) / 3.0
     np.testing.assert_allclose(total.value, np.mean(expected, axis=0), rtol=1e-12, atol=1e-12)
     slope = rg.grad(rg.mean(rg.square(total - Y)), nets[1].genes(0))
     assert slope.shape == nets[1].genes(0).shape
@@ -141,7 +141,7 @@ def test_moments_stay_with_their_connections_when_the_genome_changes() -> None:
 
 def test_messages() -> None:
     g, (genome,) = rg.Graph(), family(1)
-    create = neat.Network.create
+    create: Any = neat.Network.create
     with pytest.raises(rg.GraphError, match=r"create\(genome, config, graph=g"):
         create(genome, SETTINGS, name="a")
     with pytest.raises(rg.ShapeError, match="1 Vars, and the genome has 3 inputs"):
