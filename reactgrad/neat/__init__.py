@@ -55,12 +55,14 @@ the network.
   ``_training.h``: gradients of flat programs. ``_training``: gradients beside evolution.
 - ``_substrate``, ``_evolvable``, ``_query``: HyperNEAT and ES-HyperNEAT.
 - ``_archives``: novelty search and MAP-Elites.
+- ``_formula``, ``_drawing``: a network as a formula and as a picture.
 - ``_errors``: ``GenomeError``.
 """
 
 from reactgrad.neat._archives import Elite as Elite
 from reactgrad.neat._archives import MapElites as MapElites
 from reactgrad.neat._archives import NoveltyArchive as NoveltyArchive
+from reactgrad.neat._drawing import Drawing as Drawing
 from reactgrad.neat._errors import GenomeError as GenomeError
 from reactgrad.neat._evaluate import Evaluation as Evaluation
 from reactgrad.neat._evaluate import Evaluator as Evaluator
@@ -89,6 +91,7 @@ __all__ = (
     "CTRNN",
     "IZNN",
     "CTRNNNodeEval",
+    "Drawing",
     "Elite",
     "Evaluation",
     "Evaluator",

@@ -188,11 +188,15 @@ class Network(Opening):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the network computes, with its present genes, and no value."""
+        return _again, (type(self), self._described(), self._config)
+
+    def _described(self) -> Phenotype:
+        """Return the neurons with the genes that they have now."""
         known = self.phenotype
         if self._program is None:
             with self._lock:
                 known = replace(known, neurons=self._neurons())
-        return _again, (type(self), known, self._config)
+        return known
 
     def __repr__(self) -> str:
         known = self.phenotype

@@ -80,6 +80,7 @@ class RecurrentNetwork(NodeKeys, Opening):
     # The flat program, until there is a graph.
     _program: Any
     _graph: Any = None
+    _is_recurrent = True
     _phenotype: Any = None
 
     def __init__(self, inputs: Any, outputs: Any, node_evals: Any) -> None:
