@@ -16,6 +16,8 @@
     Rows that compiled loops compute from other rows, without nodes.
 ``register_device(device)``
     Add an array library.
+``draw_as_neuron(op, first)``
+    Let pictures and the explorer show nodes of an op as neurons with weights.
 ``carry(param, places)``
     Say which element each one of a param was before it got another length, for optimisers.
 ``spec(shape, dtype, device)``, ``Spec``, ``broadcast(*specs)``
@@ -61,6 +63,7 @@ from reactgrad.functions._primitive import broadcast as broadcast
 from reactgrad.functions._primitive import defjvp as defjvp
 from reactgrad.functions._primitive import defvjp as defvjp
 from reactgrad.functions._primitive import primitive as primitive
+from reactgrad.nodes._units import draw_as_neuron as draw_as_neuron
 
 if typing.TYPE_CHECKING:
     from reactgrad.backend.machine._loop_call import Whole as Whole

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -17,6 +17,7 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import FEED, Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
+from reactgrad.nodes._units import WEIGHTED
 from reactgrad.scheduler import CollectorPause, Run, at_work, told_error
 from reactgrad.values._brief import brief
 from reactgrad.values._columns import MISSING
@@ -128,6 +129,9 @@ class Snapshot:
         Parents first.
     edges : tuple of EdgeSnapshot
         By child, in the order of its operands.
+    weights : mapping
+        The weights of edges to neurons, as text, by the keys of the two ends; see
+        ``rg.extend.draw_as_neuron``.
 
     Examples
     --------
@@ -141,6 +145,7 @@ class Snapshot:
 
     nodes: tuple[NodeSnapshot, ...] = field(repr=False)
     edges: tuple[EdgeSnapshot, ...] = field(repr=False)
+    weights: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
     @cached_property
     def by_key(self) -> dict[int, NodeSnapshot]:
@@ -231,7 +236,26 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
                 detached = closed is None or position in closed
                 edge = (number(parent), number(slot), position, detached, position >= fixed)
                 edges.append(EdgeSnapshot(*edge))
-    return Snapshot(nodes, tuple(edges))
+        weights = _weights(graph, slots)
+    return Snapshot(nodes, tuple(edges), weights)
+
+
+def _weights(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
+    """Return the present weights of neurons, as text."""
+    found: dict[tuple[int, int], str] = {}
+    scheduler, host = graph._scheduler, graph._host
+    number = scheduler.topology.number
+    for slot in slots if WEIGHTED else ():
+        first = WEIGHTED.get(getattr(host.ops[slot], "name", ""))
+        if first is None or slot in host.owners or slot in host.pins:
+            continue
+        genes, *sources = scheduler.operands(slot)
+        value = host.data[genes]
+        if not isinstance(value, np.ndarray) or scheduler.is_stale(genes):
+            continue
+        for source, weight in zip(sources, value[first:].tolist(), strict=False):
+            found[number(source), number(slot)] = f"{weight:.3g}"
+    return found
 
 
 def snapshot_of(graph: Core, var: Handle) -> NodeSnapshot:

@@ -91,7 +91,7 @@ def formula(
     if form == "latex":
         rows = " \\\\\n".join(line.replace(" = ", " &= ", 1) for line in lines)
         return f"\\begin{{aligned}}\n{rows}\n\\end{{aligned}}"
-    used = dict.fromkeys(one.activation for one in phenotype.neurons.values())
+    used: dict[Any, None] = dict.fromkeys(one.activation for one in phenotype.neurons.values())
     told = [f"{name}(z) = {FUNCTIONS[name][0]}" for name in used if name in FUNCTIONS]
     return "\n".join([*lines, *[f"where {one}" for one in told if "identity" not in one]])
 
@@ -182,7 +182,7 @@ def _python(phenotype: Phenotype, names: Mapping[int, str]) -> str:
                 f"formula(form='python', names={{{key}: {name!r}}}): a name in Python is letters, digits and "
                 "underscores."
             )
-    functions: dict[str, None] = {}
+    functions: dict[Any, None] = {}
     body: list[str] = []
     for key, one in phenotype.neurons.items():
         for function in (one.activation, one.aggregation):

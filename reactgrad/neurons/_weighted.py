@@ -60,6 +60,7 @@ def _wide(part: Any, ans: Any) -> Any:
     return part if part.shape == ans.shape else np.broadcast_to(part, ans.shape)
 
 
+extend.draw_as_neuron(weighted, first=1)
 extend.defvjp(
     weighted,
     lambda g, ans, genes, *sources: slopes(g, *sources),
