@@ -83,6 +83,22 @@ class Population:
         make = import_module("neat.population").Population
         self._inner = make(config, initial_state, seed)
 
+    @classmethod
+    def restore_checkpoint(cls, path: str, training: Training | None = None) -> Population:
+        """Return the population in a file of neat-python's ``Checkpointer``. It goes on exactly.
+
+        Parameters
+        ----------
+        path : str
+        training : Training, optional
+            It is not in the file: give it again.
+        """
+        self = object.__new__(cls)
+        self._inner = import_module("neat.checkpoint").Checkpointer.restore_checkpoint(path)
+        self.exact = self._inner.config.genome_type is not Genome
+        self.training = training
+        return self
+
     def __getattr__(self, name: str) -> Any:
         """Return what neat-python's population has: ``population``, ``species``, ``generation``, ..."""
         if name == "_inner":
@@ -120,6 +136,8 @@ class Population:
 
         def evaluate(genomes: list[tuple[int, Any]], config: Any) -> None:
             forget(config.genome_config)  # which the user may have changed
+            if not self.exact:
+                self._forget_the_dead()
             score(genomes, config)
             if self.training is not None:
                 self.training(genomes, config, score)
@@ -138,6 +156,14 @@ class Population:
                 genome.fitness = value
 
         return self._inner.run(evaluate, n)
+
+    def _forget_the_dead(self) -> None:
+        """Drop the parents of genomes that are gone, which neat-python keeps for ever and never reads."""
+        ancestors = getattr(self._inner.reproduction, "ancestors", None)
+        if isinstance(ancestors, dict) and len(ancestors) > 2 * len(self._inner.population):
+            alive = self._inner.population
+            kept = {key: pair for key, pair in ancestors.items() if key in alive}
+            self._inner.reproduction.ancestors = kept
 
 
 def _for_arrays(config: Any) -> Any:
