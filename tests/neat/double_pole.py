@@ -162,8 +162,8 @@ def _slopes(
 
 
 def settings(velocities: bool) -> Any:
-    """The paper's settings, as far as neat-python has them."""
-    return neat_config(
+    """The paper's rates of structural mutations; others suit neat-python's distances and steps of weights."""
+    found = neat_config(
         num_inputs=7 if velocities else 4,
         pop_size=150 if velocities else 1000,
         feed_forward=velocities,
@@ -174,7 +174,15 @@ def settings(velocities: bool) -> Any:
         conn_add_prob=0.05 if velocities else 0.3,
         conn_delete_prob=0.0,
         compatibility_weight_coefficient=0.4,
+        weight_mutate_rate=0.5,
+        weight_mutate_power=1.0,
+        weight_replace_rate=0.02,
+        bias_mutate_rate=0.5,
+        bias_mutate_power=1.0,
+        bias_replace_rate=0.02,
     )
+    found.species_set_config.compatibility_threshold = 2.0
+    return found
 
 
 def solve(seed: int, velocities: bool) -> tuple[int, Any]:
