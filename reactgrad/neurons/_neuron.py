@@ -36,7 +36,13 @@ class Neuron:
 
     Examples
     --------
-    See ``rg.neuron``.
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> a, b = g.input(1.0, name="a"), g.input(2.0, name="b")
+    >>> n = rg.neuron([a], weights=[0.5], name="n")
+    >>> n.connect(b, -0.25)
+    >>> n
+    <Neuron 'n': bias 0, {a: 0.5, b: -0.25}>
     """
 
     def __init__(self, total: Any, genes: Any, node: Any, activation: Activation) -> None:

@@ -121,7 +121,7 @@ def test_it_shows_what_differs_from_a_parent(tmp_path: Path) -> None:
     parent = neat.Network.create(small(), SETTINGS)
     genome = small()
     del genome.connections[-1, 0]
-    connect(genome, 0, 1, 0.75)
+    connect(genome, 0, 1, 0.62)
     child = neat.Network.create(genome, SETTINGS)
     picture = child.draw(tmp_path / "child.svg", parent=parent, ran={1}, names={-1: "<age>"})
     assert (tmp_path / "child.svg").read_text("utf-8") == picture.svg == picture._repr_svg_()
@@ -129,6 +129,6 @@ def test_it_shows_what_differs_from_a_parent(tmp_path: Path) -> None:
     assert "-1 to 0: removed" in picture.svg
     assert "&lt;age&gt;" in picture.svg
     assert picture.svg.count('fill="#a9dfb2"') == 1
-    assert picture.svg.count(">0.75<") == 2
-    assert ">0.75<" not in child.draw(weights=False).svg
+    assert picture.svg.count(">0.62<") == 2
+    assert ">0.62<" not in child.draw(weights=False).svg
     assert repr(picture).startswith("<Drawing: ")
