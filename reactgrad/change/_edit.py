@@ -12,7 +12,6 @@ from reactgrad.change._edits import Edits, check_lengths, innermost, is_detached
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import V
 from reactgrad.core._handles import handle
-from reactgrad.core._moved import resized
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import PRIMITIVES, Attrs, Op
@@ -377,6 +376,8 @@ def carry(var: Any, places: Sequence[int | None]) -> None:
     >>> opt.state_dict()["state"]["w"]["momentum_buffer"]
     array([0., 1.])
     """
+    from reactgrad.core._moved import resized  # imported late: few edits carry anything
+
     graph = var._graph
     own_slot(graph, var, "carry")
     wanted = list(places)

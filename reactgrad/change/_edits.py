@@ -21,7 +21,6 @@ from reactgrad.change._set import Ready, write_new
 from reactgrad.core._definition import NOTHING_CLOSED, Definition
 from reactgrad.core._handles import handle
 from reactgrad.core._held import announce, held
-from reactgrad.core._moved import resized
 from reactgrad.core._notes import Before, former_leaves, note
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import Attrs, Leaf, Output
@@ -272,6 +271,8 @@ def _commit(graph: Core, edits: Edits) -> None:
         for var in edits.removed.values():
             bury(graph, var, change)
     if edits.carried:
+        from reactgrad.core._moved import resized  # imported late: few edits carry anything
+
         resized(graph, dict(edits.carried.values()))
 
 

@@ -17,7 +17,6 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import FEED, Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
-from reactgrad.nodes._units import WEIGHTED
 from reactgrad.scheduler import CollectorPause, Run, at_work, told_error
 from reactgrad.values._brief import brief
 from reactgrad.values._columns import MISSING
@@ -242,6 +241,8 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
 
 def _weights(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
     """Return the present weights of neurons, as text."""
+    from reactgrad.nodes._units import WEIGHTED  # imported late: few snapshots are taken
+
     found: dict[tuple[int, int], str] = {}
     scheduler, host = graph._scheduler, graph._host
     number = scheduler.topology.number
