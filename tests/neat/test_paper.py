@@ -68,10 +68,19 @@ def test_the_poles_fall_as_they_do_in_floats() -> None:
     assert not lasts(genome, config, True, 1000)
 
 
-@pytest.mark.parametrize("velocities", [True])
+@pytest.mark.parametrize(
+    "velocities",
+    [
+        True,
+        pytest.param(
+            False, marks=pytest.mark.skipif(SEEDS < 100, reason="minutes: REACTGRAD_SEEDS=100")
+        ),
+    ],
+)
 def test_double_poles_are_solved_within_one_and_a_half_times_the_papers_evaluations(
     velocities: bool,
 ) -> None:
-    solved = [solve(seed, velocities) for seed in (1, *range(2, SEEDS // 6 + 1))]
+    seeds = (1, *range(2, SEEDS // 6 + 1)) if velocities else (0,)
+    solved = [solve(seed, velocities) for seed in seeds]
     within = [n for n, genome in solved if genome is not None and n <= 1.5 * PAPER[velocities]]
     assert len(within) > 0.5 * len(solved), solved
