@@ -2,8 +2,8 @@
 time, as fitness functions do, beside neat-python itself.
 
 ``create`` and the four samples of XOR is a genome of such a function; the others are one sample, one
-step of a recurrent network, a step of 200 networks that have an observation each, and a whole
-generation with evaluation on 50 samples.
+step of a recurrent network, a step of 200 networks that have an observation each, a whole
+generation with evaluation on 50 samples, gradient steps on a population, and HyperNEAT.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+import reactgrad as rg
 from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import faster
 from bench._peers import load
-from bench.b11_network import INPUTS, USUAL, random_genome, settings
+from bench.b11_network import INPUTS, OUTPUTS, USUAL, random_genome, settings
 from reactgrad import neat
 from reactgrad.demo import neat_config
 
@@ -193,7 +194,98 @@ def cases(setting: Setting) -> list[Case]:
             alike=False,
         )
     )
+    found += [training(setting), painting(setting)]
     return found
+
+
+def training(setting: Setting) -> Contest:
+    """Return a contest of gradient steps on a population: by ``fit``, and each genome in a graph of its own."""
+    count, steps = setting.size(20, 2), setting.size(20, 2)
+
+    def genomes() -> list[Any]:
+        return [random_genome(setting, 20, USUAL) for _ in range(count)]
+
+    def wanted(samples: Any) -> Any:
+        return np.tanh(samples[:, :OUTPUTS])
+
+    def together() -> Step:
+        known = genomes()
+
+        def step(samples: Any) -> Any:
+            y = wanted(samples)
+            return neat.fit(known, samples, y, settings(), steps=steps, write_back=False)
+
+        return step
+
+    def in_graphs() -> Step:
+        known = genomes()
+
+        def step(samples: Any) -> Any:
+            y = wanted(samples)
+            for genome in known:
+                net = neat.Network.create(genome, settings())
+                net.activate(samples)
+                loss = rg.mean(rg.square(net.outputs - y))
+                opt = rg.optim.Adam([net.genes(key) for key in net.phenotype.neurons], lr=0.01)
+                for _ in range(steps):
+                    opt.zero_grad()
+                    loss.backward()
+                    opt.step()
+
+        return step
+
+    return Contest(
+        f"{steps} gradient steps on {count} genomes, 200 samples",
+        lambda rng: rng.normal(size=(200, INPUTS)),
+        Side("reactgrad", together),
+        (Peer(Side("the same in graphs", in_graphs), faster(2.0)),),
+        unit="genome",
+        per=count,
+        alike=False,
+    )
+
+
+def painting(setting: Setting) -> Contest:
+    """Return a contest of HyperNEAT: the weights of 20 networks, by one query and connection by connection."""
+    count, wide = setting.size(20, 2), setting.size(20, 3)
+    lines = [[(x, y) for x in np.linspace(-1.0, 1.0, wide)] for y in (-1.0, 0.0, 1.0)]
+
+    def cppns() -> tuple[Any, Any]:
+        config = neat_config(num_inputs=5, num_hidden=4, pop_size=count)
+        return config, load("neat").Population(config, seed=1).population
+
+    def batched() -> Step:
+        config, known = cppns()
+        substrate = neat.Substrate(lines[0], lines[2], [lines[1]])
+
+        def step(samples: Any) -> Any:
+            return substrate.weights(known, config)
+
+        return step
+
+    def one_by_one_painted() -> Step:
+        config, known = cppns()
+        create = load("neat").nn.FeedForwardNetwork.create
+
+        def step(samples: Any) -> Any:
+            for genome in known.values():
+                net = create(genome, config)
+                for first, second in ((lines[0], lines[1]), (lines[1], lines[2])):
+                    for source in first:
+                        for target in second:
+                            net.activate([*source, *target, 1.0])
+
+        return step
+
+    return Contest(
+        f"HyperNEAT, {count} CPPNs, {2 * wide * wide:,} connections each",
+        lambda rng: rng.normal(size=(1, 1)),
+        Side("reactgrad", batched),
+        (Peer(Side("neat-python", one_by_one_painted, needs="neat"), faster(10.0)),),
+        unit="network",
+        per=count,
+        alike=False,
+    )
 
 
 WORKLOAD = Workload("B27", "NEAT drop-in", cases)

@@ -19,7 +19,7 @@
 # live graphs. A child is a fork of its parent's network: it shares every activation, and computes only the neurons
 # that the mutation reaches.
 #
-# This is the story of one family in three generations. Needs `pip install "reactgrad[neat,viz]"`.
+# This is the story of one family in three generations. Needs `pip install "reactgrad[neat]"`.
 
 # %%
 import copy
@@ -29,8 +29,7 @@ import time
 import neat as neat_python
 import networkx as nx
 import numpy as np
-import pygraphviz
-from IPython.display import HTML, SVG
+from IPython.display import HTML
 
 from reactgrad import neat
 from reactgrad.demo import neat_config
@@ -61,35 +60,10 @@ print("neat-python agrees:", np.allclose(outputs, expected, rtol=1e-12, atol=0))
 
 # %% [markdown]
 # Inputs are on the left, neurons with their keys; 0 and 1 are the outputs. Green ones ran, grey ones were kept.
-
+# Positive weights are blue, negative ones orange.
 
 # %%
-def portrait(network, ran, parent=None):
-    """A network; neurons that ran are green ellipses, what the parent has not is drawn bold."""
-    drawing = pygraphviz.AGraph(directed=True, rankdir="LR", ranksep="0.5", nodesep="0.12")
-    drawing.node_attr.update(fontname="Helvetica", fontsize="11", style="filled", height="0.3")
-    before = parent.phenotype.neurons if parent is not None else network.phenotype.neurons
-    for key in network.phenotype.inputs:
-        drawing.add_node(key, shape="box", fillcolor="#ffffff", width="0.4")
-    for key, neuron in network.phenotype.neurons.items():
-        look = ("ellipse", "#a9dfb2") if key in ran else ("box", "#eeeeee")
-        drawing.add_node(key, shape=look[0], fillcolor=look[1], width="0.4")
-        if key not in before:
-            drawing.get_node(key).attr["penwidth"] = "3"
-        for source in neuron.sources:
-            is_new = key not in before or source not in before[key].sources
-            drawing.add_edge(source, key, color="#1a7f37" if is_new else "#888888")
-            drawing.get_edge(source, key).attr["penwidth"] = "3" if is_new else "1"
-    for key in before:
-        if key in network.phenotype.neurons:
-            for source in before[key].sources:
-                if source not in network.phenotype.neurons[key].sources:
-                    drawing.add_edge(source, key, color="#cf222e", style="dashed")
-    svg = drawing.draw(format="svg", prog="dot").decode()
-    return SVG(svg[svg.index("<svg") :])
-
-
-portrait(networks["Ada"], networks["Ada"].ran)
+networks["Ada"].draw(ran=networks["Ada"].ran)
 
 # %% [markdown]
 # ## 2. Birth
@@ -126,7 +100,7 @@ def birth(name, parent, what, mutate):
     print("  as networkx says:", stale == set(net.ran) == affected(networks[parent], net))
     print("  neat-python agrees:", np.allclose(outputs, expected, rtol=1e-12, atol=0))
     family.append((name, parent, what, len(keys), len(net.ran)))
-    return portrait(net, net.ran, networks[parent])
+    return net.draw(ran=net.ran, parent=networks[parent])
 
 
 def expressed(genome):
@@ -164,7 +138,7 @@ def split(genome):
 birth("Bea", "Ada", "another weight on", reweigh)
 
 # %% [markdown]
-# In Cal, neat-python splits a connection: a new neuron (bold) with two new connections; the old one (dashed) is
+# In Cal, neat-python splits a connection: a new neuron (bold) with two new connections; the old one (dotted) is
 # switched off.
 
 # %%

@@ -31,6 +31,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``neat``         evolving topologies
 - ``whatif``       what-if questions over many values, in forks
 - ``tables``       DataFrames and workbooks of Excel as live nodes
+- ``neurons``      neurons that grow by edits
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
 ``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;
@@ -272,6 +273,9 @@ if typing.TYPE_CHECKING:
     # Their modules use public names of this package: an import here would be a circle.
     explain_change = typing.cast("typing.Callable[..., typing.Any]", None)
     from_excel = typing.cast("typing.Callable[..., typing.Any]", None)
+    Neuron = typing.cast("typing.Any", None)
+    dead_neurons = typing.cast("typing.Callable[..., typing.Any]", None)
+    neuron = typing.cast("typing.Callable[..., typing.Any]", None)
     from_onnx = typing.cast("typing.Callable[..., typing.Any]", None)
     from_pnnx = typing.cast("typing.Callable[..., typing.Any]", None)
     goal_seek = typing.cast("typing.Callable[..., typing.Any]", None)
@@ -352,6 +356,9 @@ _LATER = {
     "lift": "functions._lift",
     "linalg": "linalg",
     "monte_carlo": "whatif._monte_carlo",
+    "dead_neurons": "neurons._neuron",
+    "Neuron": "neurons._neuron",
+    "neuron": "neurons._neuron",
     "nn": "nn",
     "optim": "optim",
     "load_checkpoint": "io._checkpoint",

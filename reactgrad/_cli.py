@@ -141,6 +141,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many populations, of the seeds 0, 1, ... (default: 30)",
     )
+    evolution.add_argument(
+        "--picture",
+        metavar="FILE",
+        default="reactgrad-neat.svg",
+        help="where the picture goes, which ends in .svg (default: reactgrad-neat.svg)",
+    )
     evolution.set_defaults(run=_evolution)
     learning = stories.add_parser(
         "neat-data",
@@ -237,13 +243,26 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _evolution(arguments: argparse.Namespace) -> int:
     from . import MissingExtraError, demo
 
+    picture = arguments.picture
+    if not picture.endswith(".svg"):
+        print(f"reactgrad demo neat: error: {picture}: a picture ends in .svg", file=sys.stderr)
+        return USAGE
     try:
         with demo.Progress(arguments.seeds) as progress:
-            found = demo.evolve(arguments.seeds, progress.step)
+            found = demo.evolve(arguments.seeds, progress.step, progress.tell)
     except MissingExtraError as error:
         print(f"reactgrad demo neat: error: {error}", file=sys.stderr)
         return USAGE
     _print(demo.evolution_as_json(found) if arguments.json else demo.evolution_as_text(found))
+    title = f"XOR, evolved: seed {found.history.seed}, {len(found.history.best)} generations"
+    try:
+        with open(picture, "w", encoding="utf-8") as file:
+            file.write(demo.history_as_svg(found.history, title))
+    except OSError as error:
+        print(f"reactgrad demo neat: error: {error}", file=sys.stderr)
+        return FAILED
+    # The document on stdout stays one document.
+    print(f"picture: {picture}", file=sys.stderr if arguments.json else sys.stdout)
     if not found.holds:
         print("reactgrad demo neat: error: a check failed; please report it", file=sys.stderr)
         return FAILED

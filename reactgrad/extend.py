@@ -16,6 +16,10 @@
     Rows that compiled loops compute from other rows, without nodes.
 ``register_device(device)``
     Add an array library.
+``draw_as_neuron(op, first)``
+    Let pictures and the explorer show nodes of an op as neurons with weights.
+``carry(param, places)``
+    Say which element each one of a param was before it got another length, for optimisers.
 ``spec(shape, dtype, device)``, ``Spec``, ``broadcast(*specs)``
     Describe a value before it is computed.
 
@@ -52,12 +56,14 @@ from reactgrad.backend import register_binder as register_binder
 from reactgrad.backend import register_device as register_device
 from reactgrad.backend import register_kernel as register_kernel
 from reactgrad.backend import spec as spec
+from reactgrad.change._edit import carry as carry
 from reactgrad.functions._primitive import NameTakenError as NameTakenError
 from reactgrad.functions._primitive import Primitive as Primitive
 from reactgrad.functions._primitive import broadcast as broadcast
 from reactgrad.functions._primitive import defjvp as defjvp
 from reactgrad.functions._primitive import defvjp as defvjp
 from reactgrad.functions._primitive import primitive as primitive
+from reactgrad.nodes._units import draw_as_neuron as draw_as_neuron
 
 if typing.TYPE_CHECKING:
     from reactgrad.backend.machine._loop_call import Whole as Whole

@@ -4,8 +4,8 @@ Each change is made as a whole or not at all.
 
 - ``_change``: one change as a ``with`` block, which undoes its steps if it raises.
 - ``_set``: new values of leaves; the fast paths, and the general one.
-- ``_edit``: blocks of edits of the topology (``replace_parent``, ``rewire``, ``insert``,
-  ``remove``).
+- ``_edit``: edits of the topology (``replace_parent``, ``rewire``, ``insert``, ``remove``); ``_edits``:
+  blocks of them.
 - ``_remove``: nodes that leave the graph, and the ``Grave`` that their Vars point to from then on.
 - ``_pin``: a fixed value for a computed node.
 - ``_rollback``: the return of what a failed transaction had changed.

@@ -1,274 +1,24 @@
-"""Edits of the topology: collected in a block, checked and made as a whole when it ends.
-
-A single edit is a block of one. Inside a block nothing has changed yet: reads see the old graph,
-while later edits start from what earlier ones have asked for.
-"""
+"""The edits of the topology: ``replace_parent``, ``rewire``, ``insert``, ``remove``, and blocks of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import BlockError, DTypeError, EditError
+from reactgrad._errors import DTypeError, EditError
 from reactgrad.build._reuse import built_anew
-from reactgrad.change._change import Change
-from reactgrad.change._make_way import making_way
-from reactgrad.change._remove import bury, check_unused, settle
+from reactgrad.change._edits import Edits, check_lengths, innermost, is_detached
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import V
-from reactgrad.core._definition import NOTHING_CLOSED, Definition
 from reactgrad.core._handles import handle
-from reactgrad.core._held import announce, held
-from reactgrad.core._notes import Before, note
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import PRIMITIVES, Attrs, Leaf, Op, Output
-from reactgrad.scheduler import Link, Owner, listed
+from reactgrad.nodes._op import PRIMITIVES, Attrs, Op
+from reactgrad.scheduler import listed
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
-
-    Operand = Handle
-
-
-class Edits:
-    """A block of edits with what it has collected so far.
-
-    A block inside another one sees what the outer one has collected.
-
-    Of two open blocks of a task the one opened last has to end first, or else neither is made. Blocks
-    of several tasks know nothing of each other until they end.
-
-    Parameters
-    ----------
-    stays
-        True if other tasks may go on before the block ends.
-    """
-
-    __slots__ = (
-        "_graph",
-        "_outer",
-        "_owner",
-        "_stays",
-        "_void",
-        "before",
-        "operands",
-        "removed",
-    )
-
-    def __init__(self, graph: Core, stays: bool = False) -> None:
-        self._graph = graph
-        self._stays = stays
-        self._owner: Owner | None = None  # the task of a block that stays
-        self._outer: Edits | None = None
-        self._void = False  # True once a block around this one has ended first
-        # By slot: the operands that a node had when the block first edited it.
-        self.before: dict[int, tuple[int, ...]] = {}
-        # By slot: the node, its new operands, and the new attributes of its op or ``None``.
-        self.operands: dict[int, tuple[Handle, list[Operand], Attrs | None]] = {}
-        self.removed: dict[int, Handle] = {}
-
-    def __enter__(self) -> Edits:
-        graph = self._graph
-        graph._lock.__enter__()
-        try:
-            if graph._edits:
-                self._outer = innermost(graph)
-            graph._scheduler.check_idle()
-            graph._edits.append(self)
-            if self._stays:
-                self._owner = graph._lock.hold()
-            return self
-        except BaseException:
-            self._leave()
-            graph._lock.__exit__(None, None, None)
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            graph, outer = self._graph, self._outer
-            last = graph._edits[-1] is self
-            if not last:
-                last = all(block._outer is not self for block in graph._edits)
-                void_inside(graph, self)
-            if last and self._owner is None:
-                graph._edits.remove(self)
-            else:
-                self._leave()
-            if error is None and (self._void or not last):
-                raise BlockError.of("a block of edits")
-            if error is None and (self.operands or self.removed):
-                if outer is not None:
-                    outer.join(self)
-                else:
-                    with held(graph):
-                        making_way(
-                            graph, [*self.operands, *self.removed], partial(_commit, graph, self)
-                        )
-                        announce(graph)
-                        settle(graph)
-        finally:  # also where an interrupt came before the lines above were done
-            if self in self._graph._edits:
-                self._leave()
-            self._graph._lock.__exit__(kind, error, trace)
-
-    def abandon(self, error: BaseException) -> None:
-        """End a block that is still open, since an error came just as it was about to end."""
-        if self in self._graph._edits:
-            self.__exit__(type(error), error, None)
-
-    def _leave(self) -> None:
-        """Take the block from the open ones."""
-        if self in self._graph._edits:
-            self._graph._edits.remove(self)
-        if self._owner is not None:
-            self._graph._lock.drop(self._owner)
-            self._owner = None
-
-    def is_here(self) -> bool:
-        """Return whether the running code belongs to the block."""
-        return self._owner is None or self._owner.is_here()
-
-    def of(self, var: Handle) -> list[Operand]:
-        """Return the operands of a node as the block has them so far, as a new list."""
-        block: Edits | None = self
-        while block is not None:
-            if var._slot in block.operands:
-                return block.operands[var._slot][1].copy()
-            block = block._outer
-        return _operands(self._graph, var)
-
-    def attrs(self, var: Handle) -> Attrs:
-        """Return the attributes of a node's op as the block has them so far."""
-        block: Edits | None = self
-        while block is not None:
-            if var._slot in block.operands and (attrs := block.operands[var._slot][2]) is not None:
-                return attrs
-            block = block._outer
-        return self._graph._host.attrs[var._slot]
-
-    def put(self, var: Handle, operands: list[Operand], attrs: Attrs | None = None) -> None:
-        """Give a node these operands, and its op these attributes if there are any."""
-        if attrs is None and var._slot in self.operands:
-            attrs = self.operands[var._slot][2]
-        if self._stays:
-            self.before.setdefault(var._slot, self._graph._scheduler.operands(var._slot))
-        self.operands[var._slot] = var, operands, attrs
-
-    def join(self, inner: Edits) -> None:
-        """Take over what a block inside this one has collected."""
-        for edited in inner.operands.values():
-            self.put(*edited)
-        self.removed.update(inner.removed)
-
-
-def innermost(graph: Core) -> Edits | None:
-    """Return the innermost open block of edits of this task, ``None`` if none is open."""
-    return next((block for block in reversed(graph._edits) if block.is_here()), None)
-
-
-def void_inside(graph: Core, ending: Edits | None) -> None:
-    """Mark the blocks inside `ending`, which ends too early, so that they raise when they end.
-
-    ``None`` stands for a block around all of this task.
-    """
-    around = [] if ending is None else [ending]
-    for block in graph._edits:  # outer ones first
-        if block._outer in around or (ending is None and block.is_here()):
-            block._void = True
-            if block._outer is ending and ending is not None:
-                block._outer = ending._outer
-            around.append(block)
-
-
-def _check_unchanged(graph: Core, edits: Edits) -> None:
-    """Raise if another task has edited a node since a block edited it first."""
-    for slot, operands in edits.before.items():
-        gone = edits.operands[slot][0]._graph is not graph
-        if gone or (slot not in graph._host.pins and graph._scheduler.operands(slot) != operands):
-            raise BlockError(
-                "another task edited or removed a node, at an `await` inside this block of edits, which "
-                "edits it too: none of the edits of this block is made, and the other task's stay. Await "
-                "before the block or after it."
-            )
-
-
-def _commit(graph: Core, edits: Edits) -> None:
-    """Make everything that a block has collected in one change."""
-    if edits.before:
-        _check_unchanged(graph, edits)
-    before = {slot: Before.of(graph, slot) for slot in edits.operands} if graph._noted else {}
-    with Change(graph) as change:
-        change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
-        if edits.removed:
-            check_unused(graph, edits.removed)
-        change.follow()
-        for slot, former in before.items():
-            note(graph, "node", slot, former)
-        for var in edits.removed.values():
-            bury(graph, var, change)
-
-
-def _operands(graph: Core, var: Handle) -> list[Operand]:
-    """Return the operands of a node as they were written, detached ones detached."""
-    host, slot = graph._host, var._slot
-    op = host.ops[slot]
-    if isinstance(op, Leaf):
-        raise EditError(f"{var.label!r} is a leaf: it has no operands to replace.")
-    if isinstance(op, Output):
-        raise EditError(
-            f"{var.label!r} is one output of a function and of nothing else. Replace an operand of "
-            "the function's node: y.parents[0].replace_parent(position, new)."
-        )
-    if slot in host.owners:
-        raise EditError(
-            f"{var.label!r} is part of a gradient, which follows every edit of the nodes that it is the "
-            "gradient of. Edit these, and leave out what is part of a gradient where you go over "
-            ".children; y.register_hook changes a gradient."
-        )
-    _check_computed(graph, var)
-    operands: list[Any] = list(map(partial(handle, graph), graph._scheduler.operands(slot)))
-    for i in host.closed.get(slot) or ():
-        operands[i] = operands[i].detach()
-    return operands
-
-
-def _check_computed(graph: Core, var: Handle) -> None:
-    if var._slot in graph._host.pins:
-        raise EditError(
-            f"{var.label!r} is pinned, so it is computed from nothing now. Unpin it first, "
-            f"{var.label}.unpin()."
-        )
-
-
-def _definition(
-    graph: Core, var: Handle, operands: list[Operand], attrs: Attrs | None
-) -> Definition | Link:
-    """Return the definition of a node with these operands; only a link where nothing else changes."""
-    _check_computed(graph, var)  # it may have been pinned since the edit was written
-    slot, host = var._slot, graph._host
-    link = graph._scheduler.rewired(slot, tuple([operand._slot for operand in operands]))
-    closed = before = host.closed.get(slot, NOTHING_CLOSED)
-    if closed is not None:  # ``None``: built where no gradient passes, which stays so
-        closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
-    branches = host.branches.get(slot)
-    if branches is None and closed == before and attrs is None:
-        return link
-    branches = branches and (link.parents[0], *branches[1:])
-    attrs = host.attrs[slot] if attrs is None else attrs
-    return Definition(link, host.ops[slot], attrs, closed, branches, None)
-
-
-def _detached(operand: Operand) -> bool:
-    return hasattr(type(operand), "base")
 
 
 def _operand(graph: Core, given: Any, what: str) -> Any:
@@ -278,9 +28,6 @@ def _operand(graph: Core, given: Any, what: str) -> Any:
     """
     slot = own_slot(graph, given, what)
     return handle(graph, slot) if isinstance(given, str) else given
-
-
-# --- the edits -----------------------------------------------------------------------------------
 
 
 def replace_parent(var: Any, /, position: int, parent: Any) -> None:
@@ -464,7 +211,7 @@ def insert(
             _check_built(graph, new)
             for place in places:
                 # A detached edge stays one.
-                operands[place] = new.detach() if _detached(operands[place]) else new
+                operands[place] = new.detach() if is_detached(operands[place]) else new
             edits.put(child, operands)
             return new
     except BaseException as error:
@@ -553,9 +300,10 @@ def edit(graph: Core, /) -> AbstractContextManager[Any]:
     a cycle, or shapes that do not fit, or gradients that exist already would not any more, and
     where an exception ends the block, none of the edits is made.
 
-    Sets, pins and everything else but ``replace_parent``, ``rewire``, ``insert`` and ``remove``
-    act at once, and stay if the block fails; put the block into ``g.transaction()`` to have all
-    of it undone. Blocks nest: an inner one hands its edits to the outer one, and so does a
+    A set that gives a leaf another shape is one of the edits: it is made with them, and is not seen
+    before. Other sets, pins and everything else but ``replace_parent``, ``rewire``, ``insert`` and
+    ``remove`` act at once, and stay if the block fails; put the block into ``g.transaction()`` to
+    have all of it undone. Blocks nest: an inner one hands its edits to the outer one, and so does a
     transaction inside a block, unless it fails.
 
     Raises
@@ -585,5 +333,62 @@ def edit(graph: Core, /) -> AbstractContextManager[Any]:
     ...     b.replace_parent(0, x)
     >>> b.value, a.value
     (np.float64(10.0), np.float64(11.0))
+    >>> w = g.param([2.0])
+    >>> inputs = rg.stack([a])
+    >>> y = rg.matmul(w, inputs)
+    >>> with g.edit():  # an edge and its weight
+    ...     inputs.rewire(a, b)
+    ...     w.set([2.0, 3.0])
+    >>> y.value
+    np.float64(52.0)
     """
     return Edits(graph, stays=True)
+
+
+def carry(var: Any, places: Sequence[int | None]) -> None:
+    """Say which element of a param each of its elements was, before it got another length.
+
+    Optimisers then keep what they remember of each element, their moments. In a block of edits this
+    counts when the block ends; else at once.
+
+    Parameters
+    ----------
+    var : Var
+        A param with one axis.
+    places : sequence of int or None
+        For each element its former place, ``None`` for a new one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> a, b, w = g.input(1.0), g.input(2.0), g.param([3.0], name="w")
+    >>> inputs = rg.stack([a])
+    >>> loss = rg.sum(w * inputs)
+    >>> opt = rg.optim.SGD([w], lr=0.1, momentum=0.9)
+    >>> run = loss.backward()
+    >>> opt.step()
+    >>> with g.edit():
+    ...     inputs.rewire(b, a)
+    ...     w.set([0.0, w.value[0]])
+    ...     rg.extend.carry(w, [None, 0])
+    >>> opt.state_dict()["state"]["w"]["momentum_buffer"]
+    array([0., 1.])
+    """
+    from reactgrad.core._moved import resized  # imported late: few edits carry anything
+
+    graph = var._graph
+    own_slot(graph, var, "carry")
+    wanted = list(places)
+    if not all(one is None or (type(one) is int and one >= 0) for one in wanted):
+        raise DTypeError(
+            f"carry({var.label}, {wanted!r:.60}): a place is an index from 0, or None for a new element."
+        )
+    with graph._lock:
+        block = innermost(graph) if graph._edits else None
+        if block is not None:
+            block.carry(var, wanted)
+        else:
+            check_lengths(graph, {var._slot: (var, wanted)})
+            resized(graph, {var: wanted})

@@ -36,6 +36,8 @@ from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, r
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
 
+Ready = tuple[Spec | None, Any]  # spec and value, checked
+
 
 def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
     """Set leaves that one ``set`` has set together before.
@@ -76,7 +78,7 @@ def write_plainly(
     Return ``False``, with nothing done, where that does not apply. `leaves` are the slots, where they are set
     together again and again.
     """
-    if graph._noted or graph._computing or graph._observers.calling is not None:
+    if graph._noted or graph._computing or graph._edits or graph._observers.calling is not None:
         return False
     host = graph._host
     members = set(slots) if leaves is None else leaves.slots
@@ -119,6 +121,7 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
         if (
             graph._noted
             or graph._computing
+            or graph._edits
             or lock.gates  # a gate is open while an observer is called, too
             or not host.plain_write(slot, value)
         ):
@@ -163,11 +166,13 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
         return
     specs = graph._host.specs
     reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
+    if (reshaped or graph._edits) and _wait(graph, ready):
+        return
     former = former_leaves(graph, [slot for slot, _, _ in ready])
     host = graph._host
     if reshaped:
         beside = {slot: host.found(slot) for slot, _, _ in ready if slot not in reshaped}
-        respec(graph, reshaped, partial(_write_new, graph, ready, beside, former, adopt))
+        respec(graph, reshaped, partial(write_new, graph, ready, beside, former, adopt))
     else:
         slots, news = [slot for slot, _, _ in ready], [new for _, _, new in ready]
         try:
@@ -182,7 +187,13 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
         announce(graph, [slot for slot, _, _ in ready])
 
 
-def _write_new(
+def _wait(graph: Core, ready: list[tuple[int, Spec | None, Any]]) -> bool:
+    """Hand sets to the block of edits of this task, if it is to make them with its edits."""
+    block = next((one for one in reversed(graph._edits) if one.is_here()), None)
+    return block is not None and block.wait(ready)
+
+
+def write_new(
     graph: Core,
     ready: Sequence[tuple[int, Spec | None, Any]],
     beside: Mapping[int, Any],

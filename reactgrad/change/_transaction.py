@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from reactgrad._errors import BlockError
-from reactgrad.change._edit import Edits, innermost, void_inside
+from reactgrad.change._edits import Edits, innermost, void_inside
 from reactgrad.change._remove import settle
 from reactgrad.change._rollback import give_back
 from reactgrad.change._set import make_waiting_sets

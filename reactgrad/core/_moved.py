@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 
@@ -12,6 +12,10 @@ class Holder(Protocol):
 
     def follow(self, moved: Mapping[int, Any]) -> None:
         """Take other params in place of those that it holds, by the slot of each that was replaced."""
+        ...
+
+    def resize(self, places: Mapping[Any, Sequence[int | None]]) -> None:
+        """Keep what it remembers of the elements of params that have another length now."""
         ...
 
 
@@ -27,3 +31,9 @@ def replaced(graph: Any, moved: Mapping[int, Any]) -> None:
     """Tell all who hold params of a graph."""
     for holder in list(_holders.get(graph, ())):
         holder.follow(moved)
+
+
+def resized(graph: Any, places: Mapping[Any, Sequence[int | None]]) -> None:
+    """Tell all who hold params of a graph which element each one of some params was before."""
+    for holder in list(_holders.get(graph, ())):
+        holder.resize(places)

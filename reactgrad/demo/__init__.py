@@ -10,7 +10,8 @@ Start reading at ``_book``, ``_evolution`` and ``training``: these are the parts
 - ``_report``: the story as a text table or as one JSON document.
 - ``_page``: the same changes as a page to click through.
 - ``_progress``: a progress bar on stderr.
-- ``_evolution``: XOR, evolved with neat-python and evaluated by reactgrad.
+- ``_evolution``: XOR, evolved with neat-python and evaluated by reactgrad; ``_history``: how it went, as
+  a picture.
 - ``_learning``: data of scikit-learn, learned by evolution, by gradient, and by both.
 - ``_neat_config``: neat-python and the settings of its example.
 - ``training/``: networks that are trained: stories that end in a picture.
@@ -23,6 +24,7 @@ from ._evolution import Evolution as Evolution
 from ._evolution import evolution_as_json as evolution_as_json
 from ._evolution import evolution_as_text as evolution_as_text
 from ._evolution import evolve as evolve
+from ._history import history_as_svg as history_as_svg
 from ._learning import DATA as DATA
 from ._learning import WAYS as WAYS
 from ._learning import Learning as Learning

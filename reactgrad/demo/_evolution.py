@@ -15,6 +15,7 @@ import numpy as np
 
 from reactgrad import neat
 
+from ._history import History, history_as_text
 from ._neat_config import import_neat, neat_config
 from ._report import as_table
 
@@ -66,11 +67,14 @@ class Evolution:
     difference : float
         The largest, over all winners, between our outputs and neat-python's.
     seconds : float
+    history : History
+        The generations of the first seed.
     """
 
     winners: tuple[Winner, ...]
     difference: float
     seconds: float
+    history: History
 
     @property
     def holds(self) -> bool:
@@ -78,7 +82,11 @@ class Evolution:
         return self.difference <= 1e-12
 
 
-def evolve(seeds: int, on_step: Callable[[str], None] = lambda doing: None) -> Evolution:
+def evolve(
+    seeds: int,
+    on_step: Callable[[str], None] = lambda doing: None,
+    on_generation: Callable[[str], None] = lambda told: None,
+) -> Evolution:
     """Evolve XOR once for each seed, with the settings of neat-python's example.
 
     Parameters
@@ -87,6 +95,8 @@ def evolve(seeds: int, on_step: Callable[[str], None] = lambda doing: None) -> E
         The number of seeds: 0, 1, 2, ...
     on_step : callable, optional
         Called once for each seed, with words for what begins.
+    on_generation : callable, optional
+        Called after each generation, with words for what it was like.
 
     Returns
     -------
@@ -101,11 +111,13 @@ def evolve(seeds: int, on_step: Callable[[str], None] = lambda doing: None) -> E
     neat_python = import_neat()
     started = time.perf_counter()
     winners: list[Winner] = []
+    histories: list[History] = []
     difference = 0.0
     for seed in range(seeds):
         on_step(f"evolving XOR, seed {seed}")
         config = neat_config()
-        winner, genome = _winner(neat_python, config, seed)
+        histories.append(History(seed))
+        winner, genome = _winner(neat_python, config, histories[-1], on_generation)
         theirs = neat_python.nn.FeedForwardNetwork.create(genome, config)
         ours = neat.FeedForwardNetwork.create(genome, config).activate(INPUTS)
         errors = [
@@ -113,11 +125,15 @@ def evolve(seeds: int, on_step: Callable[[str], None] = lambda doing: None) -> E
         ]
         difference = max(difference, *errors)
         winners.append(winner)
-    return Evolution(tuple(winners), float(difference), time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Evolution(tuple(winners), float(difference), seconds, histories[0])
 
 
-def _winner(neat_python: Any, config: Any, seed: int) -> tuple[Winner, Any]:
+def _winner(
+    neat_python: Any, config: Any, history: History, on_generation: Callable[[str], None]
+) -> tuple[Winner, Any]:
     """Evolve XOR with one seed. Return the result, and the best genome."""
+    seed = history.seed
     population = neat_python.Population(config, seed=seed)
     evaluator = neat.Evaluator(INPUTS, config)
     counts = {"evaluations": 0, "generations": 0, "ran": 0, "neurons": 0}
@@ -130,9 +146,19 @@ def _winner(neat_python: Any, config: Any, seed: int) -> tuple[Winner, Any]:
         counts["generations"] += 1
         counts["ran"] += result.ran
         counts["neurons"] += result.neurons
+        found = [genome.fitness for _, genome in genomes]
+        history.best.append(max(found))
+        history.mean.append(mean(found))
+        history.species.append(
+            {key: len(one.members) for key, one in population.species.species.items()}
+        )
+        history.ran.append(result.ran)
+        history.neurons.append(result.neurons)
+        on_generation(history.told())
 
     best = population.run(fitness, GENERATIONS)
-    expressed = neat.Network.create(best, config).phenotype.neurons
+    history.network = neat.Network.create(best, config)
+    expressed = history.network.phenotype.neurons
     return (
         Winner(
             seed=seed,
@@ -206,6 +232,7 @@ def evolution_as_text(found: Evolution) -> str:
     verdict = "ok    " if found.holds else "FAILED"
     computed = f"neurons computed: {ran:,} of {neurons:,}, {100 * ran / neurons:.0f} %"
     checked = f"largest difference of a winner from neat-python: {found.difference:.1e}"
+    lines += ["", *history_as_text(found.history)]
     lines += [
         "",
         f"{computed}; what relatives compute alike runs once",
@@ -225,6 +252,15 @@ def evolution_as_json(found: Evolution) -> str:
             "median_evaluations": median(one.evaluations for one in solved) if solved else None,
             "median_hidden": median(one.hidden for one in solved) if solved else None,
             "paper": {"evaluations": PAPER_EVALUATIONS, "hidden": PAPER_HIDDEN},
+            "history": {
+                "seed": found.history.seed,
+                "best": found.history.best,
+                "mean": found.history.mean,
+                "species": [list(one.values()) for one in found.history.species],
+                "ran": found.history.ran,
+                "neurons": found.history.neurons,
+                "network": found.history.network.formula(),
+            },
             "ran": sum(one.ran for one in found.winners),
             "neurons": sum(one.neurons for one in found.winners),
             "checks": {"largest_difference": found.difference, "holds": found.holds},

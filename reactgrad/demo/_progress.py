@@ -36,6 +36,10 @@ class Progress:
     def step(self, doing: str) -> None:
         """Report that the next step begins."""
         self._done += 1
+        self.tell(doing)
+
+    def tell(self, doing: str) -> None:
+        """Report how the present step goes on."""
         if self._bar is not None:
             self._bar.n = self._done
             self._bar.set_description_str(doing)

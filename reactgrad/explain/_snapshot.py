@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -128,6 +128,9 @@ class Snapshot:
         Parents first.
     edges : tuple of EdgeSnapshot
         By child, in the order of its operands.
+    weights : mapping
+        The weights of edges to neurons, as text, by the keys of the two ends; see
+        ``rg.extend.draw_as_neuron``.
 
     Examples
     --------
@@ -141,6 +144,7 @@ class Snapshot:
 
     nodes: tuple[NodeSnapshot, ...] = field(repr=False)
     edges: tuple[EdgeSnapshot, ...] = field(repr=False)
+    weights: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
     @cached_property
     def by_key(self) -> dict[int, NodeSnapshot]:
@@ -231,7 +235,28 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
                 detached = closed is None or position in closed
                 edge = (number(parent), number(slot), position, detached, position >= fixed)
                 edges.append(EdgeSnapshot(*edge))
-    return Snapshot(nodes, tuple(edges))
+        weights = _weights(graph, slots)
+    return Snapshot(nodes, tuple(edges), weights)
+
+
+def _weights(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
+    """Return the present weights of neurons, as text."""
+    from reactgrad.nodes._units import WEIGHTED  # imported late: few snapshots are taken
+
+    found: dict[tuple[int, int], str] = {}
+    scheduler, host = graph._scheduler, graph._host
+    number = scheduler.topology.number
+    for slot in slots if WEIGHTED else ():
+        first = WEIGHTED.get(getattr(host.ops[slot], "name", ""))
+        if first is None or slot in host.owners or slot in host.pins:
+            continue
+        genes, *sources = scheduler.operands(slot)
+        value = host.data[genes]
+        if not isinstance(value, np.ndarray) or scheduler.is_stale(genes):
+            continue
+        for source, weight in zip(sources, value[first:].tolist(), strict=False):
+            found[number(source), number(slot)] = f"{weight:.3g}"
+    return found
 
 
 def snapshot_of(graph: Core, var: Handle) -> NodeSnapshot:

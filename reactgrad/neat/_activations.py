@@ -103,6 +103,7 @@ def _second(h: Any, ans: Any, g: Any, z: Any, function: str) -> Any:
     return None if curve is None else h * g * curve  # summed to the shape of z; g may be wider
 
 
+extend.draw_as_neuron(activation)
 extend.defvjp(activation, _first)
 extend.defjvp(activation, _first)
 extend.defvjp(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from threading import RLock
 from typing import Any
@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad import extend
 from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
-from reactgrad.neat._opening import NodeKeys, Opening, opening
+from reactgrad.neat._opening import Opening, opening
 from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
 from reactgrad.neat._program import (
     FEED_FORWARD,
-    evaluations,
     phenotype_of,
     program_of,
-    program_of_evaluations,
     read,
 )
 from reactgrad.neat._samples import columns, side_by_side
+from reactgrad.neat._shared import Place, SharedGenes, placed, places
 
 
 def _plain(phenotype: Phenotype) -> dict[str, Any]:
@@ -88,6 +88,9 @@ class Network(Opening):
     _known: Any = None
     _graph: Any = None
     _run: rg.Run | None = None
+    # Where it is in a graph with others.
+    _place: Place | None = None
+    _prefix = ""
     # In a fork, nodes from before the fork stay alive when they are not used any more, unless
     # they are removed.
     _is_fork = False
@@ -98,7 +101,16 @@ class Network(Opening):
 
     @classmethod
     def create(
-        cls, genome: Any, config: Any, unique_value: Any = False, random_values: bool = False
+        cls,
+        genome: Any,
+        config: Any,
+        unique_value: Any = False,
+        random_values: bool = False,
+        *,
+        graph: rg.Graph | None = None,
+        name: str | None = None,
+        inputs: Sequence[rg.Var] | None = None,
+        genes: SharedGenes | None = None,
     ) -> Any:
         """Return the network of a genome.
 
@@ -112,6 +124,16 @@ class Network(Opening):
             A weight for all connections; written into the genome, as neat-python does.
         random_values : bool
             True if the weights are drawn anew, from -1 to 1; written into the genome, too.
+        graph : rg.Graph, optional
+            A graph to build it in, beside other networks; by default one of its own, when needed.
+        name : str, optional
+            For a network in a given graph: what the names of its nodes begin with, ``"name/neuron 0"``.
+            By default ``"genome "`` and the key of the genome.
+        inputs : sequence of Var, optional
+            Nodes of that graph to compute from, in the order of the inputs, such as those of another
+            network, ``[other[-1], other[-2]]``.
+        genes : SharedGenes, optional
+            To share weights, biases and responses with other networks in that graph.
 
         Returns
         -------
@@ -121,11 +143,35 @@ class Network(Opening):
         ------
         GenomeError
             If the genome is no feed-forward network; see ``update``.
+        GraphError
+            If name, inputs or genes are given without a graph, or belong to another one.
 
         Examples
         --------
-        See ``Network``.
+        >>> import neat as neat_python
+        >>> import reactgrad as rg
+        >>> from reactgrad import neat
+        >>> from reactgrad.demo import neat_config
+        >>> config = neat_config()
+        >>> population = neat_python.Population(config, seed=1).population
+        >>> g = rg.Graph()
+        >>> a = neat.Network.create(population[1], config, graph=g)
+        >>> inputs = [a[-1], a[-2]]
+        >>> b = neat.Network.create(population[2], config, graph=g, inputs=inputs)
+        >>> outputs = a.activate([[0.0, 1.0], [1.0, 1.0]])
+        >>> both = (a.outputs + b.outputs) / 2.0  # an ensemble, with one loss and one feed
+        >>> both.shape, g["genome 2/neuron 0"] is b[0]
+        ((2, 1), True)
         """
+        place = None
+        if graph is not None:
+            prefix = f"genome {genome.key}" if name is None else name
+            place = placed(graph, f"{prefix}/", inputs, genes, config)
+        elif name is not None or inputs is not None or genes is not None:
+            raise rg.GraphError(
+                "create(name=, inputs=, genes=) are for networks in one graph. Name the graph, too: "
+                "create(genome, config, graph=g, ...)."
+            )
         if unique_value or random_values:
             for key, neuron in feed_forward(genome, config).neurons.items():
                 for source in neuron.sources:
@@ -134,15 +180,23 @@ class Network(Opening):
         self = object.__new__(cls)
         self._program = read(FEED_FORWARD, genome, config)
         self._config = config
+        if place is not None:
+            self._place, self._prefix = place, place.prefix
+            with opening:
+                self._open()
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the network computes, with its present genes, and no value."""
+        return _again, (type(self), self._described(), self._config)
+
+    def _described(self) -> Phenotype:
+        """Return the neurons with the genes that they have now."""
         known = self.phenotype
         if self._program is None:
             with self._lock:
                 known = replace(known, neurons=self._neurons())
-        return _again, (type(self), known, self._config)
+        return known
 
     def __repr__(self) -> str:
         known = self.phenotype
@@ -168,14 +222,19 @@ class Network(Opening):
     def _build(self) -> None:
         if self._graph is not None:
             return
-        phenotype = self.phenotype
+        phenotype, place = self.phenotype, self._place
         self._lock = RLock()
-        graph = new_graph()
+        graph = new_graph() if place is None else place.graph
         # Everything that describes the network is in the graph, so that a failed transaction
         # restores it.
         bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
-        self._phenotype = graph.input(_plain(bare), name="phenotype")
-        self._inputs = [graph.input(np.zeros(1), name=node_name(key)) for key in phenotype.inputs]
+        self._phenotype = graph.input(_plain(bare), name=f"{self._prefix}phenotype")
+        if place is None or place.inputs is None:
+            self._inputs = [
+                graph.input(np.zeros(1), name=self._name(key)) for key in phenotype.inputs
+            ]
+        else:
+            self._inputs = place.inputs
         self._given = np.zeros((0, 0))
         self._graph, self._known = graph, (self._phenotype.value, bare)
         try:
@@ -204,7 +263,16 @@ class Network(Opening):
         DTypeError
             If it is no key of a genome.
         """
-        return find(self.graph, self.phenotype, key, "net[{}]", node_name)
+        inputs = self.phenotype.inputs
+        if self._place is not None and key in inputs:
+            return self._inputs[inputs.index(key)]
+        return find(self.graph, self.phenotype, key, "net[{}]", self._name)
+
+    def _name(self, key: int) -> str:
+        return self._prefix + node_name(key)
+
+    def _genes_name(self, key: int) -> str:
+        return self._prefix + genes_name(key)
 
     def genes(self, key: int) -> rg.Var:
         """Return the node of a neuron's bias, response and weights, in an array.
@@ -218,7 +286,7 @@ class Network(Opening):
         --------
         See ``Network`` and ``fit``.
         """
-        return find(self.graph, self.phenotype, key, "net.genes({})", genes_name)
+        return find(self.graph, self.phenotype, key, "net.genes({})", self._genes_name)
 
     @property
     def phenotype(self) -> Phenotype:
@@ -254,8 +322,9 @@ class Network(Opening):
         if self._run is None:
             program = self._program
             return tuple(self.phenotype.neurons) if program is not None and program.ran else ()
+        start = f"{self._prefix}neuron "
         names = [var.name for var in self._run.ran]
-        return tuple([int(name[7:]) for name in names if name.startswith("neuron ")])
+        return tuple([int(name[len(start) :]) for name in names if name.startswith(start)])
 
     def activate(self, inputs: Any) -> Any:
         """Return the outputs for one sample or for many.
@@ -363,6 +432,11 @@ class Network(Opening):
                 "net.update(genome): the network was made from node_evals and has no config to read a "
                 "genome with. Make it by create(genome, config)."
             )
+        if self._place is not None and self._place.genes is not None:
+            raise rg.EditError(
+                "net.update(genome): the genes of this network are shared, and another genome has others. "
+                "Make another network of them: create(genome, config, graph=net.graph, name=..., genes=...)."
+            )
         phenotype = feed_forward(genome, self._config)
         with opening:
             self._open()
@@ -402,9 +476,11 @@ class Network(Opening):
         with self._lock:
             child._graph = graph = self._graph.fork()
             child._known, child._given = self._known, self._given
-        child._phenotype = graph["phenotype"]
-        child._inputs = [graph[var.name] for var in self._inputs]
-        child._outputs = graph["outputs"]
+        child._phenotype, child._outputs = graph[self._phenotype], graph[self._outputs]
+        child._inputs = [graph[var] for var in self._inputs]
+        child._prefix = self._prefix
+        if self._place is not None:
+            child._place = self._place._replace(graph=graph, inputs=child._inputs)
         child._is_fork, child._lock = True, RLock()
         if genome is not None:
             child.update(genome)
@@ -438,13 +514,16 @@ class Network(Opening):
         leaving = [key for key in old if key not in new]
         rewired = {k for k in kept if old[k].takes_in != new[k].takes_in}
         resized = {k for k in rewired if len(old[k].genes) != len(new[k].genes)}
-        nodes = {key: graph[node_name(key)] for key in (*phenotype.inputs, *kept)}
-        genes = {key: graph[genes_name(key)] for key in kept}
-        former = [graph[name(key)] for name in (node_name, genes_name) for key in leaving]
+        nodes = dict(zip(phenotype.inputs, self._inputs, strict=True))
+        nodes |= {key: graph[self._name(key)] for key in kept}
+        genes = {key: graph[self._genes_name(key)] for key in kept}
+        former = [graph[name(key)] for name in (self._name, self._genes_name) for key in leaving]
+        shared = None if self._place is None else self._place.genes
 
         def potential(key: int) -> rg.Var:
             if key not in genes:
-                genes[key] = graph.param(np.array(new[key].genes, np.float64))
+                values = np.array(new[key].genes, np.float64)
+                genes[key] = graph.param(values) if shared is None else shared.take(key, new[key])
             return taken_in(new[key], genes[key], [nodes[source] for source in new[key].sources])
 
         with graph.transaction():
@@ -455,6 +534,9 @@ class Network(Opening):
                     nodes[key].replace_parent(0, graph.input(shape=takes_in.shape))
                     graph.remove(*self._inner_nodes(key))
             graph.set({genes[k]: new[k].genes for k in kept if old[k].genes != new[k].genes})
+            with graph.edit():  # optimisers keep what they remember of a connection that stays
+                for key in rewired:
+                    extend.carry(genes[key], places(old[key], new[key]))
             for key in new:  # sources first
                 if key not in old:
                     nodes[key] = activated(new[key], potential(key))
@@ -480,8 +562,8 @@ class Network(Opening):
                     var.name = None
             for key in new:
                 if key not in old:
-                    nodes[key].name, genes[key].name = node_name(key), genes_name(key)
-            self._outputs.name = "outputs"
+                    nodes[key].name, genes[key].name = self._name(key), self._genes_name(key)
+            self._outputs.name = f"{self._prefix}outputs"
             self._describe(phenotype)
 
     def _inner_nodes(self, key: int) -> list[rg.Var]:
@@ -500,54 +582,3 @@ def _again(cls: Any, phenotype: Phenotype, config: Any) -> Any:
     self = object.__new__(cls)
     self._program, self._config = program_of(FEED_FORWARD, phenotype), config
     return self
-
-
-class FeedForwardNetwork(NodeKeys, Network):
-    """neat-python's ``FeedForwardNetwork``, also by its constructor; else a ``Network``.
-
-    Parameters
-    ----------
-    inputs, outputs : list of int
-        Keys.
-    node_evals : list of tuple
-        For each neuron its key, activation, aggregation, bias, response, and pairs of a source and
-        a weight; each behind its sources.
-
-    Examples
-    --------
-    >>> import neat as neat_python
-    >>> from reactgrad.demo import neat_config
-    >>> from reactgrad.neat import FeedForwardNetwork
-    >>> config = neat_config()
-    >>> genome = neat_python.Population(config, seed=1).population[1]
-    >>> net = FeedForwardNetwork.create(genome, config)
-    >>> theirs = neat_python.nn.FeedForwardNetwork.create(genome, config)
-    >>> net.activate([1.0, 0.0]) == theirs.activate([1.0, 0.0])
-    True
-    """
-
-    def __init__(self, inputs: Any, outputs: Any, node_evals: Any) -> None:
-        self._program = program_of_evaluations(FEED_FORWARD, inputs, outputs, node_evals)
-        self._config = None
-
-    @property
-    def node_evals(self) -> list[tuple[Any, ...]]:
-        """The neurons as neat-python has them, sources first; a copy."""
-        if self._program is not None:
-            return evaluations(self._program)
-        return evaluations(
-            program_of(FEED_FORWARD, replace(self.phenotype, neurons=self._neurons()))
-        )
-
-    @property
-    def values(self) -> dict[int, float]:
-        """The values of inputs and neurons at the latest activation by one sample; a copy."""
-        program = self._program
-        if program is None or self._run is not None:
-            keys = [*self.phenotype.inputs, *self.phenotype.neurons]
-            nodes = {key: self._graph[node_name(key)] for key in keys}
-            return {key: np.ravel(one.value)[0].item() for key, one in nodes.items()}
-        keys = program.keys
-        if program.given:
-            return dict(zip(keys, program.bank(0), strict=True))
-        return dict.fromkeys([*keys[: program.inputs], *[keys[slot] for slot in program.out]], 0.0)

@@ -14,6 +14,7 @@ from reactgrad.neat._genome import Genome, forget
 from reactgrad.neat._phenotype import check_config
 from reactgrad.neat._program import is_compiled
 from reactgrad.neat._species import SpeciesSet
+from reactgrad.neat._training import Training
 
 
 class Population:
@@ -37,6 +38,8 @@ class Population:
     exact : bool
         True for neat-python's own genomes, whose draws depend on the seed as there. So it is, too,
         where there was no compiler when the package was installed.
+    training : Training, optional
+        Gradient steps for the best genomes of each generation.
 
     Raises
     ------
@@ -66,13 +69,35 @@ class Population:
         initial_state: Any = None,
         seed: int | None = None,
         exact: bool = False,
+        training: Training | None = None,
     ) -> None:
         check_config(config)
+        if training is not None and not isinstance(training, Training):
+            raise rg.DTypeError(
+                f"Population(training={training!r:.60}): it is neat.Training(X, y), with what to learn from."
+            )
+        self.training = training
         self.exact = exact or not is_compiled()
         if not self.exact:
             config = _for_arrays(config)
         make = import_module("neat.population").Population
         self._inner = make(config, initial_state, seed)
+
+    @classmethod
+    def restore_checkpoint(cls, path: str, training: Training | None = None) -> Population:
+        """Return the population in a file of neat-python's ``Checkpointer``. It goes on exactly.
+
+        Parameters
+        ----------
+        path : str
+        training : Training, optional
+            It is not in the file: give it again.
+        """
+        self = object.__new__(cls)
+        self._inner = import_module("neat.checkpoint").Checkpointer.restore_checkpoint(path)
+        self.exact = self._inner.config.genome_type is not Genome
+        self.training = training
+        return self
 
     def __getattr__(self, name: str) -> Any:
         """Return what neat-python's population has: ``population``, ``species``, ``generation``, ..."""
@@ -111,6 +136,13 @@ class Population:
 
         def evaluate(genomes: list[tuple[int, Any]], config: Any) -> None:
             forget(config.genome_config)  # which the user may have changed
+            if not self.exact:
+                self._forget_the_dead()
+            score(genomes, config)
+            if self.training is not None:
+                self.training(genomes, config, score)
+
+        def score(genomes: list[tuple[int, Any]], config: Any) -> None:
             found = fitness_function(genomes, config)
             if found is None:
                 return
@@ -124,6 +156,14 @@ class Population:
                 genome.fitness = value
 
         return self._inner.run(evaluate, n)
+
+    def _forget_the_dead(self) -> None:
+        """Drop the parents of genomes that are gone, which neat-python keeps for ever and never reads."""
+        ancestors = getattr(self._inner.reproduction, "ancestors", None)
+        if isinstance(ancestors, dict) and len(ancestors) > 2 * len(self._inner.population):
+            alive = self._inner.population
+            kept = {key: pair for key, pair in ancestors.items() if key in alive}
+            self._inner.reproduction.ancestors = kept
 
 
 def _for_arrays(config: Any) -> Any:

@@ -80,6 +80,7 @@ class RecurrentNetwork(NodeKeys, Opening):
     # The flat program, until there is a graph.
     _program: Any
     _graph: Any = None
+    _is_recurrent = True
     _phenotype: Any = None
 
     def __init__(self, inputs: Any, outputs: Any, node_evals: Any) -> None:
@@ -142,6 +143,13 @@ class RecurrentNetwork(NodeKeys, Opening):
         """
         self = object.__new__(cls)
         self._program = read(RECURRENT, genome, config)
+        return self
+
+    @classmethod
+    def of(cls, phenotype: Phenotype) -> RecurrentNetwork:
+        """Return the network of a phenotype."""
+        self = object.__new__(cls)
+        self._program = program_of(RECURRENT, phenotype)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

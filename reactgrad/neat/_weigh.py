@@ -81,6 +81,7 @@ def _by_source(a: Any, b: Any, genes: Any, i: int) -> Any:
     return np.where(at == 1, total * genes[i + 2], np.where(at == i + 2, total * genes[1], 0.0))
 
 
+extend.draw_as_neuron(weigh, first=2)
 extend.defvjp(
     weigh,
     lambda g, ans, genes, *sources: weigh_genes(g, genes, *sources),

@@ -296,6 +296,10 @@ class Bucket:
             found[name] = one[start:stop].reshape(shape).copy()
         return found
 
+    def fits(self, i: int, state: dict[str, Any]) -> bool:
+        """Return whether the moments of a state have the shape of a param."""
+        return all(state[name].shape == self._specs[i].shape for name in self.moments)
+
     def read_state(self, i: int, state: Any) -> tuple[int, list[Any]]:
         """Return what ``put_state`` takes, checked.
 
@@ -334,3 +338,15 @@ class Bucket:
         self.now, self._steps = now, steps
         self.step = int(steps[0]) if (steps == steps[0]).all() else None
         self._whole.clear()
+
+
+def carried(state: dict[str, Any], places: Sequence[int | None]) -> dict[str, Any]:
+    """Return the state of a param whose elements come from these places; see ``Optimizer.resize``."""
+    known = np.array([place is not None for place in places], bool)
+    former = [place for place in places if place is not None]
+    found = dict(state)
+    for name, old in state.items():
+        if name != "step":
+            found[name] = np.zeros(len(places), old.dtype)
+            found[name][known] = old[former]
+    return found

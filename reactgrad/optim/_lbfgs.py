@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,10 @@ class LBFGS(Optimizer):
             raise DTypeError(
                 f"LBFGS(line_search_fn={options['line_search_fn']!r}): None or 'strong_wolfe'."
             )
+
+    def resize(self, places: Mapping[Any, Sequence[int | None]]) -> None:
+        """Begin anew: what is remembered is of all elements together."""
+        self._memory = {}
 
     def _flat(self, values: bool) -> Any:
         """Return all params, or all gradients, as one new array; zeros where there is no gradient."""

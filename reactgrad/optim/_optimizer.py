@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -12,7 +12,8 @@ from reactgrad._calls import check_names
 from reactgrad._errors import DeviceError, DTypeError, GradientError, LoadError, ReactgradError
 from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.core._moved import hold
-from reactgrad.optim._bucket import LARGE, Arrays, Bucket
+from reactgrad.core._notes import UNDO
+from reactgrad.optim._bucket import LARGE, Arrays, Bucket, carried
 from reactgrad.optim._hooks import Hooks
 from reactgrad.optim._params import (
     check_once,
@@ -174,6 +175,33 @@ class Optimizer:
             return
         self.load_state_dict(state)
 
+    def resize(self, places: Mapping[Any, Sequence[int | None]]) -> None:
+        """Keep the moments of each element of params that have another length now; see ``rg.extend.carry``.
+
+        Moments of new elements are zeros. The number of steps stays that of the param.
+        """
+        graph = self.param_groups[0]["params"][0]._graph
+        for number, buckets in enumerate(self._buckets):
+            if buckets is None or not any(one in places for two in buckets for one in two.params):
+                continue
+            notes = graph._scheduler.notes
+            if notes.wants(key := (UNDO, id(self))):
+                notes.note(key, self.memento())
+            states: dict[Any, Any] = {}
+            for bucket in buckets:
+                for i, one in enumerate(bucket.params):
+                    if bucket.steps[i]:
+                        state = bucket.state(i)
+                        states[one] = carried(state, places[one]) if one in places else state
+            self._buckets[number] = None
+            for bucket in self._buckets_of(number):
+                found: dict[int, Any] = {}
+                for i, one in enumerate(bucket.params):
+                    # Of a param that has changed its length without a word, nothing can be kept.
+                    if one in states and bucket.fits(i, states[one]):
+                        found[i] = bucket.read_state(i, states[one])
+                bucket.put_states(found)
+
     def _buckets_of(self, number: int) -> list[Bucket]:
         """Return the params of a group by dtype, laid out at its first step."""
         found = self._buckets[number]
@@ -275,11 +303,12 @@ class Optimizer:
         """Return a function that gives all moments their present values."""
         undo = [bucket.memento() for group in self._buckets for bucket in group or ()]
 
-        return partial(self._go_back, undo)
+        return partial(self._go_back, undo, [*self._buckets])
 
-    def _go_back(self, undo: list[Callable[[], None]]) -> None:
+    def _go_back(self, undo: list[Callable[[], None]], buckets: list[Any]) -> None:
         for one in undo:
             one()
+        self._buckets[: len(buckets)] = buckets  # a param may have had another length
 
     # --- hooks ----------------------------------------------------------------------------------------
 

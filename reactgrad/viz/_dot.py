@@ -156,6 +156,8 @@ def _edge(line: Line, ids: dict[str, str]) -> str:
         attributes["style"] = "dotted"
     if line.mark:
         attributes |= {"color": MARKS[line.mark], "penwidth": "2"}
+    if line.label:
+        attributes |= {"label": line.label, "fontsize": "9"}
     listed = ", ".join([f"{name}={quoted(value)}" for name, value in attributes.items()])
     return f"  {quoted(ids[line.parent])} -> {quoted(ids[line.child])}" + (
         f" [{listed}]" if listed else ""

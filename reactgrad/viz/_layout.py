@@ -34,7 +34,8 @@ def arranged(picture: Picture) -> dict[str, Any]:
         ``mark``
         and ``x``, ``y`` of the middle; ``lines`` with ``from``, ``to`` (positions in ``boxes``),
         ``path``
-        (of an SVG path), ``detached``, ``read`` and ``mark``; ``frames`` of scopes with ``label``,
+        (of an SVG path), ``detached``, ``read`` and ``mark``, and ``label`` where
+        it has a weight; ``frames`` of scopes with ``label``,
         ``x``,
         ``y``, ``width``, ``height``; ``more``: the numbers of neighbours of a box that are left
         out;
@@ -86,6 +87,7 @@ def arranged(picture: Picture) -> dict[str, Any]:
                 "detached": line.detached,
                 "read": line.read,
                 "mark": line.mark,
+                **({"label": line.label} if line.label else {}),
             }
         )
     return {

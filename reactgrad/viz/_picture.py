@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from reactgrad.explain._snapshot import EdgeSnapshot, NodeSnapshot, Snapshot
+from reactgrad.viz._neurons import as_neurons
 
 Layer = Literal["values", "gradients", "all"]
 Look = Literal["clean", "stale", "running", "ran", "cut_off", "error", "unset"]
@@ -82,6 +83,8 @@ class Line(NamedTuple):
         these nodes while they ran.
     mark : str
         ``"added"``, ``"removed"`` or nothing.
+    label : str
+        The weight of the one edge that it stands for, if it has one.
     """
 
     parent: str
@@ -89,6 +92,7 @@ class Line(NamedTuple):
     detached: bool = False
     read: bool = False
     mark: Mark = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +170,20 @@ def picture(
     shown = _wanted(nodes, edges, only, layer)
     nodes = [node for node in nodes if node.key in shown]
     edges = [edge for edge in edges if edge.parent in shown and edge.child in shown]
+    total, weights = len(nodes), dict(snapshot.weights)
+    members: dict[int, tuple[NodeSnapshot, ...]] = {}
+    if layer == "values":
+        nodes, edges, members, weights, edge_marks = as_neurons(nodes, edges, weights, edge_marks)
+        total = len(nodes) + sum(map(len, members.values()))
+        for whole, inner in members.items():
+            if not marks.get(whole) and any(marks.get(one.key) for one in inner):
+                marks[whole] = "changed"
     homes = _homes(nodes, edges)
-    boxes, box_of = _folded(nodes, homes, marks, fold, opened)
-    lines = _lines(edges, homes, box_of, edge_marks)
+    boxes, box_of = _folded(nodes, homes, marks, fold, opened, members)
+    lines = _lines(edges, homes, box_of, edge_marks, weights)
     if len(boxes) <= limit:
-        return Picture(tuple(boxes), tuple(lines), {}, {}, len(nodes))
-    return _neighbourhood(boxes, lines, limit, len(nodes))
+        return Picture(tuple(boxes), tuple(lines), {}, {}, total)
+    return _neighbourhood(boxes, lines, limit, total)
 
 
 def _wanted(
@@ -252,6 +264,7 @@ def _folded(
     marks: dict[int, Mark],
     fold: int | None,
     opened: Sequence[str] | None,
+    members_of: dict[int, tuple[NodeSnapshot, ...]],
 ) -> tuple[list[Box], dict[tuple[int, Scope], str]]:
     """Return a box for each node, or for each scope at the depth where scopes are folded, and the
     box of each node.
@@ -264,14 +277,17 @@ def _folded(
             depth = fold if opened is None else _shared(scope, opened) + 1
             if depth is None or len(scope) < depth:
                 key = f"{node.key}.{number}" if number else str(node.key)
-                mark = marks.get(node.key, "")
-                boxes[key] = Box(key, node, look(node), mark, scope, members=(node.key,))
+                mark, inner = marks.get(node.key, ""), members_of.get(node.key, ())
+                seen: Look = max([look(one) for one in (node, *inner)], key=ORDER.index)
+                all_ = (node.key, *[one.key for one in inner])
+                boxes[key] = Box(key, node, seen, mark, scope, members=all_)
             else:
                 path = scope[:depth]
                 key = "/".join(path) + "/"
                 if key not in boxes:  # only to keep its place; the loop below fills it
                     boxes[key] = Box(key, None, "clean", scope=path[:-1])
-                inside.setdefault(key, {})[node.key] = node
+                for one in (node, *members_of.get(node.key, ())):
+                    inside.setdefault(key, {})[one.key] = one
             box_of[node.key, scope] = key
     for key, members in inside.items():
         looks: Counter[Look] = Counter([look(node) for node in members.values()])
@@ -301,6 +317,7 @@ def _lines(
     homes: dict[int, list[Scope]],
     box_of: dict[tuple[int, Scope], str],
     marks: dict[EdgeSnapshot, Mark],
+    weights: dict[tuple[int, int], str],
 ) -> list[Line]:
     """Return a line for each pair of boxes with edges between them."""
     lines: dict[tuple[str, str], Line] = {}
@@ -312,7 +329,8 @@ def _lines(
             continue
         line, mark = lines.get(ends), marks.get(edge, "")
         if line is None:
-            lines[ends] = Line(*ends, edge.detached, edge.read, mark)
+            label = weights.get((edge.parent, edge.child), "")
+            lines[ends] = Line(*ends, edge.detached, edge.read, mark, label)
         else:
             lines[ends] = Line(
                 *ends,

@@ -247,6 +247,9 @@ class Session:
             and key in now.by_key
             and former.by_key[key].version != now.by_key[key].version
         ]
+        if now.weights != former.weights:
+            self._shown = now
+            self._show()
         told = {"controls": self._controls(moved)} if moved else {}
         self._send(frame_message(former, now, runs) | told)
         self._shown = now

@@ -505,6 +505,13 @@ class Explorer {
       d: line.path, class: `rg-line${line.detached ? " rg-detached" : ""}${line.read ? " rg-read" : ""}${line.mark ? ` rg-${line.mark}` : ""}`,
       "marker-end": line.detached ? "url(#rg-bar)" : "url(#rg-arrow)",
     })));
+    // Weights, beside the middle of their lines.
+    [...this.lines.childNodes].forEach((path, i) => {
+      const { label } = view.lines[i];
+      if (!label) return;
+      const { x, y } = path.getPointAtLength(path.getTotalLength() * 0.45);
+      this.lines.append(setSvgText(svg("text", { x, y: y + 3, class: "rg-weight" }), plain(label, 12)));
+    });
     this.boxOf.clear();
     this.boxes = view.boxes.map((box, i) => {
       const shape = svg("path", { class: "rg-shape" });

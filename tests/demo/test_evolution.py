@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -68,10 +70,12 @@ def test_the_command_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     evolution: demo.Evolution,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     asked: list[int] = []
 
-    def evolve(seeds: int, on_step: Any) -> demo.Evolution:
+    def evolve(seeds: int, on_step: Any, on_generation: Any) -> demo.Evolution:
         asked.append(seeds)
         return evolution
 
@@ -79,6 +83,14 @@ def test_the_command_line(
     assert main(["demo", "neat"]) == 0
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 100
+    assert text.splitlines()[-1] == "picture: reactgrad-neat.svg"
+    assert "species           " in text
+    root = ElementTree.fromstring((tmp_path / "reactgrad-neat.svg").read_text("utf-8"))
+    told = [one.text for one in root.iter("{http://www.w3.org/2000/svg}title")]
+    history = evolution.history
+    assert {f"species {key}" for one in history.species for key in one} <= set(told)
+    links = sum(len(one.sources) for one in history.network.phenotype.neurons.values())
+    assert len([one for one in told if one and " to " in one]) == links
     assert "4,755" in text
     assert "2.35" in text
     assert f"{evolution.winners[0].ran:,} of {evolution.winners[0].neurons:,}" in text
@@ -88,10 +100,37 @@ def test_the_command_line(
         assert found["winners"][0]["seed"] == 0
         assert found["median_evaluations"] == evolution.winners[0].evaluations
         assert found["paper"] == {"evaluations": 4755, "hidden": 2.35}
+        assert found["history"]["best"] == evolution.history.best
+        assert found["history"]["network"].startswith("h") or "y0 = " in found["history"]["network"]
     assert asked == [30, 7, 30]
     monkeypatch.setattr(demo, "evolve", lambda *_: replace(evolution, difference=1e-3))
     assert main(["demo", "neat"]) == 1
     assert "FAILED" in capsys.readouterr().out
+
+
+@needs_neat
+def test_each_generation_is_told_and_kept(evolution: demo.Evolution) -> None:
+    told: list[str] = []
+    again = demo.evolve(1, on_generation=told.append)
+    (winner,), history = again.winners, again.history
+    assert len(told) == winner.generations == len(history.best) == len(history.species)
+    assert told[0].startswith("seed 0, generation 1: best ")
+    assert f"{len(history.species[-1])} species" in told[-1]
+    assert sum(history.ran) == winner.ran
+    assert sum(history.neurons) == winner.neurons
+    assert history.best == evolution.history.best
+    assert all(sum(one.values()) > 100 for one in history.species)
+
+
+@needs_neat
+def test_a_picture_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, evolution: demo.Evolution
+) -> None:
+    monkeypatch.setattr(demo, "evolve", lambda *_: evolution)
+    assert main(["demo", "neat", "--picture", "a.png"]) == 2
+    assert "a picture ends in .svg" in capsys.readouterr().err
+    assert main(["demo", "neat", "--picture", "/nowhere/at/all.svg"]) == 1
+    assert "No such file" in capsys.readouterr().err
 
 
 @needs_neat
