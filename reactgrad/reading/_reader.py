@@ -180,11 +180,11 @@ def reader(
     >>> x = g.input(1.0, name="x")
     >>> w = g.param(4.0, name="w")
     >>> loss = (x * w) ** 2
-    >>> step = g.reader(loss, feeds=[x], updates={w: w - 0.1 * rg.grad(loss, w)})
+    >>> step = g.reader(loss, feeds=[x], updates={w: w - 0.125 * rg.grad(loss, w)})
     >>> step(1.0)
     (np.float64(16.0),)
     >>> step(2.0), w.value
-    ((np.float64(40.96),), np.float64(0.64))
+    ((np.float64(36.0),), np.float64(0.0))
     """
     with graph._lock:
         given = {} if updates is None else updates

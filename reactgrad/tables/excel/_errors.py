@@ -23,8 +23,11 @@ class UnreadFunctionError(WorkbookError):
     """
 
     def __init__(
-        self, message: str, functions: Mapping[str, int], cells: Mapping[str, str]
+        self,
+        message: str,
+        functions: Mapping[str, int] | None = None,
+        cells: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        self.functions = dict(functions)
-        self.cells = dict(cells)
+        self.functions = dict(functions or {})
+        self.cells = dict(cells or {})
