@@ -108,7 +108,10 @@ def client() -> Any:
     import distributed
 
     cluster = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,  # pyright: ignore[reportArgumentType]
     )
     made = distributed.Client(cluster)
     atexit.register(lambda: (made.close(), cluster.close()))

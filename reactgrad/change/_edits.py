@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import BlockError, EditError, ShapeError
 from reactgrad.backend import own_copy
@@ -116,7 +116,8 @@ class Edits:
                     slots = [*self.operands, *self.removed, *self.values]
                     with held(graph):
                         making_way(graph, slots, partial(_commit, graph, self))
-                        announce(graph, [*self.values])
+                        if self.values:
+                            announce(graph, [*self.values])
                         settle(graph)
         finally:  # also where an interrupt came before the lines above were done
             if self in self._graph._edits:
@@ -250,30 +251,46 @@ def _commit(graph: Core, edits: Edits) -> None:
     if edits.before:
         _check_unchanged(graph, edits)
     before = {slot: Before.of(graph, slot) for slot in edits.operands} if graph._noted else {}
-    ready = [(slot, *told) for slot, (var, told) in edits.values.items() if var._graph is graph]
-    specs = graph._host.specs
-    reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-    beside = {slot: graph._host.found(slot) for slot, _, _ in ready if slot not in reshaped}
-    if ready:
-        graph._scheduler.attend()  # so that marks say which values rules may read
-    leaves = former_leaves(graph, [slot for slot, _, _ in ready])
+    sets = _Sets.of(graph, edits) if edits.values else None
     with Change(graph) as change:
         definitions = {slot: _definition(graph, *at) for slot, at in edits.operands.items()}
-        change.define(definitions, reshaped)
+        change.define(definitions, {} if sets is None else sets.reshaped)
         if edits.removed:
             check_unused(graph, edits.removed)
         change.follow()
-        check_lengths(graph, edits.carried)
+        if edits.carried:
+            check_lengths(graph, edits.carried)
         for slot, former in before.items():
             note(graph, "node", slot, former)
-        if ready:
-            write_new(graph, ready, beside, leaves, False, (), change.back_by)
+        if sets is not None:
+            write_new(graph, sets.ready, sets.beside, sets.leaves, False, (), change.back_by)
         for var in edits.removed.values():
             bury(graph, var, change)
     if edits.carried:
         from reactgrad.core._moved import resized  # imported late: few edits carry anything
 
         resized(graph, dict(edits.carried.values()))
+
+
+class _Sets(NamedTuple):
+    """The sets of a block: leaves with their new specs and values, and what has to be known to undo them."""
+
+    ready: list[tuple[int, Any, Any]]
+    reshaped: dict[int, Any]
+    beside: dict[int, Any]
+    leaves: Mapping[int, Any]
+
+    @classmethod
+    def of(cls, graph: Core, edits: Edits) -> _Sets | None:
+        """Return the sets of leaves that are still there; ``None`` if there are none."""
+        ready = [(slot, *told) for slot, (var, told) in edits.values.items() if var._graph is graph]
+        if not ready:
+            return None
+        host = graph._host
+        reshaped = {slot: found for slot, found, _ in ready if found is not host.specs[slot]}
+        beside = {slot: host.found(slot) for slot, _, _ in ready if slot not in reshaped}
+        graph._scheduler.attend()  # so that marks say which values rules may read
+        return cls(ready, reshaped, beside, former_leaves(graph, [slot for slot, _, _ in ready]))
 
 
 def check_lengths(graph: Core, carried: Mapping[int, tuple[Handle, list[int | None]]]) -> None:

@@ -653,6 +653,39 @@ def test_tracking_a_row_in_place_of_a_number(g: rg.Graph) -> None:
     assert own_line(caught.value) == place(2)
 
 
+def test_whatif_an_input_that_is_no_leaf(g: rg.Graph) -> None:
+    x = g.input(1.0, name="x")
+    y = x * 2.0
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.scenarios([y], {y: [1.0]})
+    assert part_of(caught.value) == "whatif"
+    assert own_line(caught.value) == place(2)
+
+
+def test_tables_what_is_no_table(g: rg.Graph) -> None:
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.Table(3.0)
+    assert part_of(caught.value) == "tables"
+    assert own_line(caught.value) == place(2)
+
+
+def test_distributed_a_place_that_there_is_not() -> None:
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.distributed.init("nowhere")
+    assert part_of(caught.value) == "distributed"
+    assert own_line(caught.value) == place(2)
+
+
+def test_neurons_nodes_of_a_neuron_and_one_of_nothing(g: rg.Graph) -> None:
+    x = g.input([1.0, 2.0])
+    y = rg.neuron([x])
+    assert line_of(y.node) == place(1)
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.neuron([])
+    assert part_of(caught.value) == "neurons"
+    assert own_line(caught.value) == place(2)
+
+
 def test_there_is_a_test_for_each_part() -> None:
     tests = [name for name in globals() if name.startswith("test_")]
     missing = [part for part in PARTS if not any(f"test_{part}_" in name for name in tests)]
