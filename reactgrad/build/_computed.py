@@ -25,9 +25,6 @@ from reactgrad.scheduler import is_stray, told
 
 _new = object.__new__
 
-# So many handles may have died before the nodes that go with them are released.
-MOST_DROPPED = 32
-
 
 def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
     """Return a node that computes an op.
@@ -49,13 +46,7 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
         lock.enter_again()
     try:
         host, handle, generations = graph._host, graph._var, graph._generations
-        # While building, nothing is freed. While a generation is followed, its own handles die one by one, and
-        # nodes that go with them are few: they may wait.
-        if (
-            host.dropped
-            and graph._programs.building is None
-            and (generations.current is None or len(host.dropped) > MOST_DROPPED)
-        ):
+        if host.dropped and graph._programs.building is None:  # while building, nothing is freed
             tidy(graph)
         specs = host.specs
         if open_casts and (cast := cast_here()) is not None:

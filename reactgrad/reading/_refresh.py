@@ -9,7 +9,6 @@ from functools import partial
 from reactgrad._errors import Cancelled, OutdatedRuleError, UnsetError
 from reactgrad.change._change import Change
 from reactgrad.core._core import Core
-from reactgrad.core._handles import tidy
 from reactgrad.core._held import collect, held
 from reactgrad.core._twins import following
 from reactgrad.reading._blocks import blocks_due, open_blocks, surrounded
@@ -39,8 +38,6 @@ def refresh(
     if open_blocks and not graph._computing and (blocks := blocks_due(graph)):
         with surrounded(graph, blocks):
             return refresh(graph, slots, retry=retry)
-    if graph._host.dropped:
-        tidy(graph)  # before this run takes memory
     programs = graph._programs
     read = programs.read
     # Gradients do not change while one of them is being built: see `Program.follow_below`.

@@ -681,7 +681,7 @@ def test_neurons_nodes_of_a_neuron_and_one_of_nothing(g: rg.Graph) -> None:
     y = rg.neuron([x])
     assert line_of(y.node) == place(1)
     with pytest.raises(rg.ReactgradError) as caught:
-        rg.neuron([])
+        rg.neuron([x], weights=[1.0, 2.0])
     assert part_of(caught.value) == "neurons"
     assert own_line(caught.value) == place(2)
 
