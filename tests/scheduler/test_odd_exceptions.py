@@ -14,7 +14,7 @@ import reactgrad as rg
 
 # Before the classes below are there: what it imports enters all classes of errors in a dict, and these refuse.
 with suppress(ImportError):
-    import dask  # noqa: F401
+    import distributed.client  # noqa: F401
 
 
 def refuse(self: Any, *args: Any) -> NoReturn:
