@@ -116,8 +116,7 @@ class Edits:
                     slots = [*self.operands, *self.removed, *self.values]
                     with held(graph):
                         making_way(graph, slots, partial(_commit, graph, self))
-                        if self.values:
-                            announce(graph, [*self.values])
+                        announce(graph, [*self.values])
                         settle(graph)
         finally:  # also where an interrupt came before the lines above were done
             if self in self._graph._edits:

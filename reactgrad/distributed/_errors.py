@@ -28,6 +28,10 @@ class RankTimeoutError(DistributedError, TimeoutError):
 
     __module__ = "reactgrad.distributed"
 
+    # Of its two built-in bases the one that has fields: Dask's pickles make errors by this.
+    def __new__(cls, *args: object) -> RankTimeoutError:
+        return TimeoutError.__new__(cls, *args)
+
 
 class RankFailedError(DistributedError):
     """Another rank raised, or ended, while this one needed it.
