@@ -129,7 +129,7 @@ one = (time.perf_counter() - began) / 10
 seen = number_in(path)
 for _ in range(int(sys.argv[2])):
     pid = child(forever)
-    time.sleep(rng.random() * 2.5 * one)
+    time.sleep(rng.random() * 4.0 * one)
     os.kill(pid, signal.SIGKILL)
     assert check(pid)
 print(lines, middle, seen)
