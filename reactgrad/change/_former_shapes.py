@@ -61,12 +61,9 @@ class Form:
         Keep gradient nodes alive while the form is put aside.
     built
         The gradient nodes.
-    beside
-        The steps of nodes that have the same shape in other forms, with what they read, while another form
-        is the current one.
     """
 
-    __slots__ = ("anchors", "beside", "built", "definitions", "salt", "specs", "tables")
+    __slots__ = ("anchors", "built", "definitions", "salt", "specs", "tables")
 
     def __init__(self, salt: int) -> None:
         self.salt = salt
@@ -75,7 +72,6 @@ class Form:
         self.tables: dict[int, dict[str, Any]] = {}
         self.anchors: list[Any] = []
         self.built: frozenset[int] = frozenset()  # the nodes of gradients
-        self.beside: dict[int, tuple[Any, list[Any]]] = {}
 
 
 class Shapes:
@@ -199,10 +195,6 @@ class Shapes:
         moving = [(slot, spec) for slot, spec in form.specs.items() if host.specs[slot] is not spec]
         for slot, _ in moving:
             self._found.setdefault(slot, {})[host.specs[slot]] = host.found(slot), host.bound(slot)
-        if form is not now and moving:
-            beside = self._beside(graph, form, now, [slot for slot, _ in moving])
-            stay = {*beside, *form.definitions, *now.built}
-            now.beside = {slot: host.bound(slot) for slot in stay}
         for slot, spec in moving:
             found, _ = self._found[slot].get(spec, _NOTHING)
             _settle(graph, slot, spec, found)
@@ -224,17 +216,12 @@ class Shapes:
                 scheduler.versions.record[slot] = None
                 scheduler.staleness.put(slot, STALE)
             scheduler.staleness.push(changed)
-        beside = self._beside(graph, form, now, [slot for slot, _ in moving])
+        self._unbind_beside(graph, form, now, [slot for slot, _ in moving])
         # Only once all nodes have their values and operands: steps are bound to where these lie.
         for slot, spec in moving:
             _, bound = self._found[slot].pop(spec, _NOTHING)
             if bound is not None:
                 host.bind_again(slot, bound)
-        for slot in beside:
-            host.moved(slot)
-        for slot, bound in form.beside.items():
-            host.bind_again(slot, bound)
-        form.beside = {}
         for program in programs:
             if program.number in form.tables:  # an interrupt may have come before they were taken
                 program.take_tables(form.tables[program.number])
@@ -245,16 +232,17 @@ class Shapes:
             # Moved to the end: the form used longest ago is dropped first.
             self._forms[key] = self._forms.pop(key)
 
-    def _beside(self, graph: Core, form: Form, now: Form, moved: list[int]) -> Set[int]:
-        """Return the nodes that exist in both forms and read values that were moved, but did not move.
+    def _unbind_beside(self, graph: Core, form: Form, now: Form, moved: list[int]) -> None:
+        """Unbind the steps of nodes that exist in both forms and read values that were moved.
 
         Gradient nodes of only one form are still bound to what they read in that form.
         """
-        children = graph._scheduler.topology.children
+        host, children = graph._host, graph._scheduler.topology.children
         apart = frozenset().union(*[one.built for one in self._forms.values()])
         apart -= form.built & now.built
         beside = {child for slot in moved for child in children[slot]}
-        return beside.difference(moved, apart)
+        for slot in beside.difference(moved, apart):
+            host.moved(slot)
 
     # --- putting aside -----------------------------------------------------------------------
 

@@ -122,18 +122,15 @@ class Columns(Facts):
             self.policy.stored(slot)
 
     def bound(self, slot: int) -> tuple[Step | None, list[Any]]:
-        """Return the step of a node, with the memory that it writes and of the values that it reads."""
-        parents, data = self.scheduler.topology.parents[slot], self.data
-        return self._steps[slot], [data[slot], *[data[parent] for parent in parents]]
+        """Return the step of a node, with the memory of the values that it reads."""
+        parents = self.scheduler.topology.parents[slot]
+        return self._steps[slot], [self.data[parent] for parent in parents]
 
     def bind_again(self, slot: int, bound: tuple[Step | None, list[Any]]) -> None:
-        """Give a node its former step again, if its value and those that it reads lie where they lay then."""
-        step, memory = bound
-        data, places = self.data, (slot, *self.scheduler.topology.parents[slot])
-        same = len(places) == len(memory) and all(
-            data[at] is one for at, one in zip(places, memory, strict=True)
-        )
-        if step is not NEW and same:
+        """Give a node its former step again, if the values that it reads lie where they lay then."""
+        step, read = bound
+        data, parents = self.data, self.scheduler.topology.parents[slot]
+        if step is not NEW and all(data[at] is one for at, one in zip(parents, read, strict=True)):
             self._steps[slot] = step
 
     def _nothing_bound(self) -> bool:

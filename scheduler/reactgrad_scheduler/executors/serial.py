@@ -441,8 +441,6 @@ def bound_steps(scheduler: Reads, plan: Plan) -> list[Step]:
                 step = bind(slot) or spare
                 if step is not None:
                     at = places[slot]
-                    if step is known[at]:  # it has moved back
-                        continue
                     if slot in readings:
                         step = _reading(scheduler.frames, slot, readings[slot], step)
                     known[at] = step
