@@ -11,11 +11,12 @@
 ``explain_change(before, after)``
     How much each input has contributed to a difference.
 
-All of them work in forks: nothing is set in the graph of the caller, and none of its nodes is computed.
+All but ``sensitivities`` work in forks: nothing is set in the graph of the caller, and none of its nodes is computed.
+Sensitivities are nodes of that graph, which follow it.
 
 - ``_inputs``: outputs and leaves as callers name them; ``_points``: the values of all scenarios.
 - ``_sweep``: forks that are set and read point by point; ``_batch``: all points as one more axis.
-- ``_results``: results by scenario; ``_table``: rows as text, and as a DataFrame.
+- ``_results``: results by scenario; ``_ranking``: rows by input; ``_table``: rows as text, and as a DataFrame.
 - ``_scenarios``, ``_monte_carlo``, ``_sensitivities``, ``_tornado``, ``_goal_seek``, ``_explain_change``: a question
   each.
 - ``_errors``: ``GoalError``, ``ScenarioError``.

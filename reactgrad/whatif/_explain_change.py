@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, inputs_behind, is_float, number_of, twin
-from reactgrad.whatif._table import as_text, pandas
+from reactgrad.whatif._ranking import Ranking
+from reactgrad.whatif._table import as_text
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 NARROW = 2.0**-44  # a panel that is not smooth and so narrow holds a jump
@@ -47,7 +48,7 @@ class Contribution:
     kind: str = "path"
 
 
-class Change:
+class Change(Ranking[Contribution]):
     """A difference of one output, by input; see ``explain_change``.
 
     Attributes
@@ -68,8 +69,13 @@ class Change:
         self.output = output
         self.before = before
         self.after = after
-        self.rows = tuple(sorted(rows, key=lambda row: -abs(row.contribution)))
+        self._rows = tuple(sorted(rows, key=lambda row: -abs(row.contribution)))
         self.reads = reads
+
+    @property
+    def rows(self) -> tuple[Contribution, ...]:
+        """The contributions, the largest first."""
+        return self._rows
 
     @property
     def difference(self) -> float:
@@ -81,23 +87,9 @@ class Change:
         """The difference less all contributions: rounding."""
         return math.fsum([self.after, -self.before, *(-row.contribution for row in self.rows)])
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Contribution]:
-        return iter(self.rows)
-
-    def __getitem__(self, key: rg.Var | str | int) -> Contribution:
-        """Return the row of an input, or at a place of the ranking."""
-        if isinstance(key, int):
-            return self.rows[key]
-        label = key if isinstance(key, str) else key.label
-        for row in self.rows:
-            if row.input == label:
-                return row
-        raise ScenarioError(
-            f"{label!r} has not changed. Inputs that have: {', '.join(row.input for row in self.rows) or 'none'}."
-        )
+    def _absent(self, label: str, rows: tuple[Contribution, ...]) -> str:
+        changed = ", ".join(row.input for row in rows) or "none"
+        return f"{label!r} has not changed. Inputs that have: {changed}."
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the rows as columns by title; ``share`` is the part of the whole difference."""
@@ -110,21 +102,12 @@ class Change:
             "share": [row.contribution / whole if whole else math.nan for row in rows],
         }
 
-    def to_pandas(self) -> Any:
-        """Return a DataFrame of the rows, with the input as its index."""
-        return pandas("to_pandas").DataFrame(self.columns()).set_index("input")
-
     def __str__(self) -> str:
         head = f"{self.output}: {self.before:.6g} -> {self.after:.6g} ({self.difference:+.6g})"
         return as_text(self.columns(), head)
 
     def __repr__(self) -> str:
         return f"<Change: {self.output} {self.difference:+.6g} by {len(self)} inputs>"
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 def explain_change(

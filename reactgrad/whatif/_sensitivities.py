@@ -11,7 +11,8 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, inputs_behind, is_float
-from reactgrad.whatif._table import as_text, pandas
+from reactgrad.whatif._ranking import Ranking
+from reactgrad.whatif._table import as_text
 
 By = Literal["effect", "gradient", "percent"]
 Units = Mapping[Any, float | tuple[float, str]]
@@ -48,7 +49,7 @@ class Sensitivity:
     percent: float
 
 
-class Sensitivities:
+class Sensitivities(Ranking[Sensitivity]):
     """Live gradients of one output, ranked; see ``sensitivities``.
 
     Each look at it reads the gradients in one run, of the nodes that have become stale since.
@@ -122,22 +123,6 @@ class Sensitivities:
         n = sum(max(1, x.size) for x in self.inputs)
         return n if self._top is None else min(n, self._top)
 
-    def __iter__(self) -> Any:
-        return iter(self.rows)
-
-    def __getitem__(self, key: rg.Var | str | int) -> Sensitivity:
-        """Return the row of an input, of an element by its label, or at a place of the ranking."""
-        rows = self.rows
-        if isinstance(key, int):
-            return rows[key]
-        label = key if isinstance(key, str) else key.label
-        for row in rows:
-            if row.input == label:
-                return row
-        raise ScenarioError(
-            f"there is no row {label!r}. Rows are {', '.join(r.input for r in rows[:8])}."
-        )
-
     def columns(self) -> dict[str, list[Any]]:
         """Return the rows as columns by title."""
         rows = self.rows
@@ -147,20 +132,11 @@ class Sensitivities:
             found["unit"] = [f"{row.unit:g} {row.unit_name}".rstrip() for row in rows]
         return found
 
-    def to_pandas(self) -> Any:
-        """Return a DataFrame of the rows of now, with the input as its index."""
-        return pandas("to_pandas").DataFrame(self.columns()).set_index("input")
-
     def __str__(self) -> str:
         return as_text(self.columns(), f"sensitivities of {self.output.label}")
 
     def __repr__(self) -> str:
         return f"<Sensitivities: {self.output.label} by {len(self)} numbers>"
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 def _rank(value: float) -> tuple[bool, float]:

@@ -11,7 +11,8 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, inputs_behind, is_float, number_of
-from reactgrad.whatif._table import as_text, pandas
+from reactgrad.whatif._ranking import Ranking
+from reactgrad.whatif._table import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Swing:
         return abs(self.high - self.low)
 
 
-class Tornado:
+class Tornado(Ranking[Swing]):
     """Swings of one output, the largest first; see ``tornado``.
 
     Attributes
@@ -68,34 +69,17 @@ class Tornado:
         self.output = output
         self.base = base
         # A NaN first: what has no number must be seen.
-        self.rows = tuple(sorted(rows, key=lambda r: (r.swing == r.swing, -r.swing)))
+        self._rows = tuple(sorted(rows, key=lambda r: (r.swing == r.swing, -r.swing)))
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Any:
-        return iter(self.rows)
-
-    def __getitem__(self, key: rg.Var | str | int) -> Swing:
-        """Return the row of an input, or at a place of the ranking."""
-        if isinstance(key, int):
-            return self.rows[key]
-        label = key if isinstance(key, str) else key.label
-        for row in self.rows:
-            if row.input == label:
-                return row
-        raise ScenarioError(
-            f"there is no row {label!r}. Rows are {', '.join(r.input for r in self.rows[:8])}."
-        )
+    @property
+    def rows(self) -> tuple[Swing, ...]:
+        """The inputs, the largest swing first."""
+        return self._rows
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the rows as columns by title."""
         titles = ["input", "low_input", "high_input", "low", "high", "swing"]
         return {title: [getattr(row, title) for row in self.rows] for title in titles}
-
-    def to_pandas(self) -> Any:
-        """Return a DataFrame of the rows, with the input as its index."""
-        return pandas("to_pandas").DataFrame(self.columns()).set_index("input")
 
     def plot(self, ax: Any = None, *, top: int | None = 12) -> Any:
         """Draw the swings as bars from the base, the largest on top.
@@ -150,11 +134,6 @@ class Tornado:
 
     def __repr__(self) -> str:
         return f"<Tornado: {self.output} by {len(self)} inputs>"
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 def _short(value: Any) -> str:
