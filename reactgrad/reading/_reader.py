@@ -149,7 +149,7 @@ def reader(
 
     A call sets the feeds, runs what is stale, and returns the values; then it gives leaves the values of nodes,
     as a step of an optimiser does. It is what ``g.set``, ``g.forward``, ``.value`` and ``g.set`` do, in this
-    order, in a third of the time on small arrays: new values of leaves do not leave the graph.
+    order, in half to two thirds of the time on small arrays: new values of leaves do not leave the graph.
 
     Parameters
     ----------
