@@ -80,6 +80,7 @@ def test_the_poles_fall_as_they_do_in_floats() -> None:
 def test_double_poles_are_solved_within_one_and_a_half_times_the_papers_evaluations(
     velocities: bool,
 ) -> None:
+    """Seeds that were seen to succeed: of 0 to 3 with velocities all but 2 do, without them 0 of 0 and 1."""
     seeds = (1, *range(2, SEEDS // 6 + 1)) if velocities else (0,)
     solved = [solve(seed, velocities) for seed in seeds]
     within = [n for n, genome in solved if genome is not None and n <= 1.5 * PAPER[velocities]]

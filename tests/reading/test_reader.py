@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -221,7 +220,7 @@ def test_readers_keep_their_nodes_and_no_others() -> None:
     assert len(g) == size
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.floats(-2, 2)), max_size=12), st.booleans())
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(-2, 2)), max_size=12), st.booleans())
 def test_between_other_uses(acts: list[tuple[str, float]], hold: bool) -> None:
     """Reads, sets, edits and gradients in between change nothing about what a call does."""
     (g, n), (other, m) = model(), model()
@@ -235,8 +234,6 @@ def test_between_other_uses(acts: list[tuple[str, float]], hold: bool) -> None:
                 kept.append(nodes["w"].value if hold else None)
             elif act == "c":
                 nodes["y"].replace_parent(0, nodes["h"] + nodes["b"] * number)
-        with g.edit() if act == "d" else nullcontext():
-            pass
         found = read(number)
         assert same(found, by_hand(other, m, ["y", "dw"], {"s": number}, {"w": "w2"}))
         assert seen(g, n) == seen(other, m)
