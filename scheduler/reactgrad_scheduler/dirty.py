@@ -196,9 +196,13 @@ class Dirty:
 
     @staticmethod
     def _fits(scheduler: Scheduled, plan: Plan) -> bool:
-        """Return whether nothing but steps is run for this plan, on values that are all there."""
+        """Return whether nothing but steps is run for this plan, on values that are all there and in trust."""
+        forced = (
+            scheduler.versions.forced
+        )  # to be computed as a whole, whatever their parents' rows are
         return not (
-            scheduler.computing
+            (forced and not forced.isdisjoint(plan.slots))
+            or scheduler.computing
             or scheduler.dropped
             or scheduler.crew is not None
             or scheduler.stopwatch is not None

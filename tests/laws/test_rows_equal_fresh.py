@@ -220,3 +220,26 @@ def test_rows_of_random_programs(
         for number in actions:
             pair.play(number)
         pair.read(0)
+
+
+@pytest.mark.trusting
+@pytest.mark.parametrize("how", ["touch", "edit"])
+def test_what_must_run_again_is_computed_as_a_whole(how: str) -> None:
+    g = rg.Graph()
+    x = g.input(np.zeros((100, 4)))
+    y = rg.tanh(x)
+    z = y * 2.0
+    g.forward(z)
+    for row in range(3):
+        x.set_at(row, 1.0)
+        assert g.forward(z).rows[y] == ((row, row + 1),)
+    if how == "touch":
+        y.touch()
+    else:
+        y.replace_parent(0, x)
+    x.set_at(9, 1.0)
+    run = g.forward(z)
+    assert [node.name for node in run.ran] == [y.name, z.name]
+    assert len(run.rows) == 0
+    x.set_at(10, 1.0)
+    assert g.forward(z).rows[y] == ((10, 11),)
