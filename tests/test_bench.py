@@ -48,6 +48,7 @@ def of_type(kind: type[Case]) -> list[Any]:
     return [one for one in contests() if isinstance(one.values[0], kind)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contest", of_type(Contest))
 def test_all_sides_compute_the_same(contest: Contest) -> None:
     if contest.ours.reports:
@@ -80,6 +81,7 @@ def test_every_number_of_the_table_is_there() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_list_names_every_workload() -> None:
     run = subprocess.run(
         [sys.executable, "-m", "bench", "--list"],
@@ -143,6 +145,7 @@ def test_a_side_that_computes_nothing_fails_the_workload(
     assert line.failed
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_not_installed_says_so_and_fails_nothing(
     measured: Callable[[ModuleType], Any],
 ) -> None:
@@ -155,6 +158,7 @@ def test_a_peer_that_is_not_installed_says_so_and_fails_nothing(
     assert (second.met, second.failed) == (True, False)
 
 
+@pytest.mark.slow
 def test_a_peer_that_raises_is_named_and_fails_nothing(
     measured: Callable[[ModuleType], Any],
 ) -> None:
@@ -195,6 +199,7 @@ def test_what_failed_is_said_again_at_the_end(
     assert capsys.readouterr().out.endswith("B1 toy: twice: FAILED: 3 is not 2\n" * 2)
 
 
+@pytest.mark.slow
 def test_inputs_are_new_at_every_step_and_the_same_for_all_sides(
     measured: Callable[[ModuleType], Any],
 ) -> None:

@@ -109,6 +109,7 @@ def test_bad_prices_end_in_one_line(price_file, capsys, json_too: list[str]) -> 
     )
 
 
+@pytest.mark.slow
 def test_bad_prices_in_a_process_of_its_own(tmp_path) -> None:
     done = _run("demo", "--data", str(tmp_path / "none.csv"))
     assert done.returncode == 2
@@ -209,6 +210,7 @@ def test_a_full_disk_is_one_line() -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_symbol_that_stdout_cannot_show_is_escaped(price_file) -> None:
     path = price_file(GOOD.replace("A,", "É,"))
     done = _run("demo", "--data", path, PYTHONIOENCODING="ascii")
@@ -216,6 +218,7 @@ def test_a_symbol_that_stdout_cannot_show_is_escaped(price_file) -> None:
     assert r"delta \xc9" in done.stdout
 
 
+@pytest.mark.slow
 def test_doctor_names_what_is_there(capsys) -> None:
     assert main(["doctor"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())

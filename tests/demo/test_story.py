@@ -136,6 +136,7 @@ def test_relative_difference(live: float, closed_form: float, difference: float)
     )
 
 
+@pytest.mark.slow
 def test_longs_and_shorts_that_cancel_are_compared_by_their_terms() -> None:
     """Of 40 equal stocks, nearly without volatility, the delta of one is 1e-6 of its terms."""
     stocks = [Stock(f"S{i}", 100.0, 1e-4, 24, "monthly", date(2001, 12, 1)) for i in range(40)]

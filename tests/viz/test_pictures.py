@@ -306,6 +306,7 @@ def test_past_the_limit_what_matters_is_shown_and_the_rest_counted(g: rg.Graph) 
     assert f'label="+{shown.more_parents[str(joined)]}"' in text
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_show_a_neighbourhood(g: rg.Graph) -> None:
     x = g.input(1.0)
     y = x
