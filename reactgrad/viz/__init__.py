@@ -9,8 +9,9 @@ changes.
 - ``_html``: the displays of graphs, runs, plans and others in notebooks.
 - ``_view``, ``_layout``: the part of a graph that the page shows at a time, and its layout by
   Graphviz.
-- ``_messages``: the messages to the page; ``explorer.js`` and ``explorer.css`` are the page.
+- ``_messages``: the messages to the page; ``page/`` has its modules and its style, and ``_page``
+  joins them.
 - ``_session``: connects a graph with its page; ``_explore`` makes both in a notebook.
-- ``_export``: recorded runs and the page in one file, in which ``replay.js`` takes the place of the
+- ``_export``: recorded runs and the page in one file, in which ``page/replay.js`` takes the place of the
   graph.
 """

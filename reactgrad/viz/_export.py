@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from reactgrad._errors import VizError
@@ -19,6 +18,7 @@ from reactgrad.explain._record import Recording
 from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
 from reactgrad.nodes._handle import Handle
 from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
+from reactgrad.viz._page import program, read, style
 from reactgrad.viz._picture import ORDER, Layer, Options, look
 from reactgrad.viz._text import shown
 from reactgrad.viz._view import focuses, view_message
@@ -26,7 +26,6 @@ from reactgrad.viz._view import focuses, view_message
 MOST_VIEWS = 60  # the most views with scopes opened that a page holds
 MOST_FACTS = 500  # the most nodes with an explanation in words
 
-HERE = Path(__file__).parent
 # Content security: no request can leave the page, whatever text it contains.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 PAGE = """<!doctype html>
@@ -106,17 +105,17 @@ def replayed(
 
 def page(recorded: Message, title: str) -> str:
     """Return the file: style, data and program in one."""
-    module = _read("explorer.js")
+    module = program()
     # A module inside of a page cannot export, so the export becomes a variable for the script after
     # it.
     assert module.count("export default {") == 1
     return PAGE.format(
         policy=POLICY,
         title=escape(shown(title, 200)),
-        style=_read("explorer.css"),
+        style=style(),
         recorded=as_script(recorded),
         module=module.replace("export default {", "const explorer = {"),
-        replay=_read("replay.js"),
+        replay=read("replay.js"),
     )
 
 
@@ -126,10 +125,6 @@ def as_script(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _read(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 def _recorded(

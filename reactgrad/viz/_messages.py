@@ -1,6 +1,6 @@
 """The messages to the explorer's page: snapshots as JSON, and for each next one the differences.
 
-Every message is a dict with ``kind``; ``explorer.js`` lists what it does with each.
+Every message is a dict with ``kind``; ``page/explorer.js`` lists what it does with each.
 """
 
 from __future__ import annotations

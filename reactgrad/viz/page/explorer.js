@@ -1,0 +1,303 @@
+// The explorer's page: draws the messages that come in, sends what the user does. No network, no build.
+//
+// in:  graph  nodes, edges, states, controls     view   boxes, lines and frames, laid out
+//      frame  states that differ, runs           why    facts of one node
+//      busy   whether something is computed,     running  nodes that are being computed
+//             and what is to run for it          problem  a line of text, or ""
+// out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
+//
+// The answer to a page's open carries that page's number; other pages of the same widget ignore it.
+//
+// All text that comes in is shown by textContent, after `plain`; nothing is ever read as HTML.
+
+import { Boxes } from "./boxes.js";
+import { Controls } from "./controls.js";
+import { html, setText, svg } from "./elements.js";
+import { Known, asNode, headline } from "./known.js";
+import { Moving } from "./moving.js";
+import { Panel } from "./panel.js";
+import { Search } from "./search.js";
+import { outline } from "./shapes.js";
+import { WORDS, count, plain, plainLines, some, time } from "./text.js";
+
+class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
+  constructor(model, el) {
+    super();
+    this.model = model;
+    this.known = null;
+    this.view = null;
+    this.boxes = []; // of {box, group, shape, rows, ...}: what is drawn
+    this.boxOf = new Map(); // from the key of a node to its drawn box
+    this.at = null; // the run that is shown; null: now
+    this.chosen = null; // key of the node that the panel explains
+    this.facts = new Map(); // facts of nodes that have arrived
+    this.hovered = null;
+    this.trail = []; // focuses to go back to
+    this.pending = new Map(); // values to send
+    this.fields = new Map(); // of inputs that may be set here, by key
+    this.values = new Map(); // values of these inputs that arrived since
+    this.busy = this.stopping = false;
+    this.planned = new Set(); // nodes that the present run has still to compute
+    this.running = new Set();
+    this.page = Math.random();
+    this.due = 0;
+    this.draws = 0;
+    this.place = { x: 0, y: 0, scale: 1 };
+    this.build(el);
+    this.hear = (message) => this.receive(message);
+    model.on("msg:custom", this.hear);
+    this.say({ kind: "open", page: this.page });
+  }
+
+  close() {
+    this.model.off("msg:custom", this.hear);
+    cancelAnimationFrame(this.due);
+    this.fields.forEach(({ later }) => clearTimeout(later));
+    this.sizes.disconnect();
+    this.say({ kind: "shut" });
+  }
+
+  say(message) {
+    this.model.send(message);
+  }
+
+  // --- what comes in
+
+  receive(message) {
+    if (message.page != null && message.page !== this.page) return;
+    switch (message.kind) {
+      case "graph":
+        message = { ...message, nodes: message.nodes.map(asNode) };
+        if (message.edit && this.known) this.known.learn(message);
+        else this.known = new Known(message);
+        this.live = message.live;
+        this.root.classList.toggle("rg-live", message.live);
+        this.compared = message.compared;
+        setText(this.title, plain(message.title));
+        this.listControls(message);
+        this.listLayers();
+        break;
+      case "view":
+        this.view = message;
+        this.lay();
+        break;
+      case "frame":
+        this.known.frame(message);
+        for (const told of message.controls ?? []) {
+          this.values.set(told.key, told);
+          this.follow(told.key);
+        }
+        if (this.chosen != null && this.live && this.at == null) this.say({ kind: "why", key: this.chosen });
+        break;
+      case "why":
+        this.facts.set(message.key, message);
+        break;
+      case "busy":
+        this.busy = message.busy;
+        this.stopping = false;
+        this.planned = new Set(message.planned);
+        this.running = new Set();
+        break;
+      case "running":
+        this.running = new Set(message.keys);
+        break;
+      case "problem":
+        setText(this.problem, plainLines(message.text));
+        break;
+    }
+    this.draw();
+  }
+
+  // --- what it consists of
+
+  build(el) {
+    const button = (text, label, onclick, more = {}) =>
+      html("button", { type: "button", "aria-label": label, title: label, onclick, ...more }, text);
+    this.title = html("h2", { dir: "auto" });
+    this.status = html("p", { class: "rg-status", role: "status" });
+    this.note = html("p", { class: "rg-note" });
+    this.problem = html("p", { class: "rg-problem", role: "alert" });
+    this.hint = html("p", { class: "rg-preview", "aria-live": "polite" });
+    this.search = html("input", {
+      type: "search", placeholder: "find a node  ( / )", "aria-label": "find a node by its name", autocomplete: "off",
+      oninput: () => this.find(), onkeydown: (event) => this.inSearch(event),
+    });
+    this.hits = html("ul", { class: "rg-hits", role: "listbox", "aria-label": "nodes found", hidden: true });
+    this.layer = html("select", { "aria-label": "layer", onchange: () => this.look({ layer: this.layer.value }) });
+    this.back = button("←  back", "back to the former part", () => this.goBack(), { class: "rg-back", hidden: true });
+    this.stop = button("cancel", "stop computing", () => this.cancel(), { class: "rg-cancel", hidden: true });
+    this.settle = button("accept changes", "stop marking what was added and removed",
+      () => this.say({ kind: "settle" }), { hidden: true });
+    this.lines = svg("g", { class: "rg-lines" });
+    this.frames = svg("g", { class: "rg-frames", "aria-hidden": "true" });
+    this.shapes = svg("g", { class: "rg-boxes" });
+    this.canvas = svg("g", {}, this.frames, this.lines, this.shapes);
+    this.map = svg("svg", {
+      class: "rg-map", role: "group", "aria-label": "graph: arrow keys move along edges, Enter explains, + and - zoom",
+      onpointerdown: (event) => this.drag(event), onwheel: (event) => this.wheel(event), onkeydown: (event) => this.key(event),
+    }, svg("defs", {}, svg("marker", {
+      id: "rg-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse",
+    }, svg("path", { d: "M0 0L8 4L0 8Z", class: "rg-tip" })), svg("marker", {
+      id: "rg-bar", viewBox: "0 0 4 10", refX: 2, refY: 5, markerWidth: 5, markerHeight: 12, markerUnits: "userSpaceOnUse", orient: "auto",
+    }, svg("path", { d: "M1 0H3V10H1Z", class: "rg-tip" }))), this.canvas);
+    this.controls = html("section", { class: "rg-controls", "aria-label": "inputs" });
+    this.panel = html("section", { class: "rg-panel", "aria-label": "why", hidden: true });
+    this.scrub = html("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "recorded runs", oninput: () => this.goTo(+this.scrub.value) });
+    this.runText = html("output", { class: "rg-run" });
+    this.legend = html("ul", { class: "rg-legend", "aria-label": "legend" });
+    for (const look of ["clean", "stale", "running", "ran", "cut_off", "error", "unset"]) {
+      this.legend.append(html("li", {}, svg("svg", { viewBox: "-40 -32 80 64", "aria-hidden": "true", class: "rg-key" },
+        svg("path", { d: outline(look, 72, 48), class: `rg-shape rg-${look}` })), WORDS[look]));
+    }
+    this.root = html("div", { class: "rg-explorer", role: "application", "aria-label": "graph explorer", onkeydown: (event) => this.anyKey(event) },
+      html("header", {}, this.title, this.status, this.note, this.problem),
+      html("div", { class: "rg-bar", role: "toolbar", "aria-label": "view" },
+        html("span", { class: "rg-search" }, this.search, this.hits), this.layer,
+        button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
+        button("fit", "show all", () => this.fit(true)), this.back, this.settle, this.stop),
+      this.controls,
+      html("div", { class: "rg-stage" }, this.map, html("div", { class: "rg-below" }, this.legend, this.hint)),
+      this.panel,
+      html("footer", {}, button("◀", "former run", () => this.goTo((this.at ?? this.known.timeline.length) - 1)), this.scrub,
+        button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
+        button("now", "the present state", () => this.goTo(Infinity)), this.runText));
+    el.append(html("div", { class: "rg-outer" }, this.root));
+    // An extra line above the map must not move the part that is in view.
+    this.sizes = new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width !== this.width && this.view && !this.moved) this.fit();
+      this.width = contentRect.width;
+    });
+    this.sizes.observe(this.map);
+  }
+
+  // --- a frame: at most once for each that the browser shows
+
+  draw() {
+    if (!this.due) this.due = requestAnimationFrame(() => { this.due = 0; this.drawNow(); });
+  }
+
+  drawNow() {
+    if (!this.known) return;
+    this.root.dataset.draws = ++this.draws;
+    for (const [key, value] of this.pending) this.say({ kind: "set", key, value });
+    this.pending.clear();
+    const { known } = this, { timeline } = known;
+    const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
+    const run = timeline.at(this.at ?? -1)?.run;
+    this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered));
+    setText(this.status, this.busy || this.running.size ? this.computingText() : run ? headline(run, states, known.nodes) : `nothing has run yet; ${some(known.computed, "node")}`);
+    setText(this.note, this.view ? this.noteText() : "");
+    this.stop.hidden = !this.busy;
+    this.root.classList.toggle("rg-busy", this.busy);
+    this.scrub.max = timeline.length;
+    this.scrub.value = this.at == null ? timeline.length : this.at;
+    this.scrub.disabled = !timeline.length;
+    const stale = this.at == null && [...states.values()].filter((state) => state.state === "stale").length;
+    const partly = this.at != null && !timeline[this.at].whole ? " (values were not kept)" : "";
+    setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}${partly}`
+      : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : "no runs yet");
+    for (const [key, field] of this.recorded) setText(field, plain(states.get(key)?.value ?? "", 40));
+    this.drawPanel();
+  }
+
+  /** Describe the present state, and what is being computed. */
+  present() {
+    const { now } = this.known;
+    if (!this.planned.size && !this.running.size) return now;
+    const states = new Map(now);
+    for (const [keys, state] of [[this.planned, "stale"], [this.running, "running"]]) {
+      for (const key of keys) {
+        const before = now.get(key);
+        if (before) states.set(key, { ...before, state, outcome: null, value: "", error: "" });
+      }
+    }
+    return states;
+  }
+
+  computingText() {
+    const { nodes } = this.known, names = [...this.running].map((key) => nodes.get(key)).filter(Boolean).map((node) => plain(node.name, 60));
+    const parts = names.length ? [names.slice(0, 3).join(", ")] : [];
+    if (this.stopping) return `cancelling …${names.length ? ` once ${parts[0]} has ended` : ""}`;
+    if (this.planned.size) parts.push(`${count(this.planned.size)} to run`);
+    return parts.length ? `computing … ${parts.join("; ")}` : "computing …";
+  }
+
+  noteText() {
+    const { view } = this, shown = view.total - view.hidden, folded = this.boxes.filter(({ box }) => box.node == null);
+    const parts = [view.hidden ? `shows ${count(shown)} of ${some(view.total, "node")}: ${count(view.hidden)} are hidden, search finds them`
+      : `shows ${view.focus ? "a part: " : "all "}${some(view.total, "node")}`];
+    if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
+    if (view.layer !== "all") {
+      const other = [...this.known.nodes.values()].filter((node) => node.gradient === (view.layer === "values")).length;
+      if (other) parts.push(`${count(other)} ${view.layer === "values" ? "adjoints" : "values"} in the other layer`);
+    }
+    return parts.join("; ");
+  }
+
+  // --- what is asked
+
+  hover(key, drawn = null) {
+    if (drawn) {
+      this.boxes.forEach(({ group }) => group.setAttribute("tabindex", -1));
+      drawn.group.setAttribute("tabindex", 0);
+    }
+    const node = key == null ? null : this.known.nodes.get(key);
+    const settable = node?.type === "input" || node?.type === "param";
+    this.hovered = settable && !node.gone && this.at == null ? key : null;
+    if (this.hovered == null) {
+      setText(this.hint, "");
+    } else {
+      const { cone, plan, cost, unknown } = this.known.preview(key);
+      const about = plan.size === unknown ? "" : `, about ${time(cost)}${unknown ? ` and ${unknown} never measured` : ""}`;
+      setText(this.hint, `a change of ${plain(node.name, 40)} makes ${some(cone.size, "node")} stale; a read then runs ${count(plan.size)}${about}`);
+    }
+    this.draw();
+  }
+
+  choose(drawn) {
+    if (drawn.box.node == null) this.look({ focus: drawn.box.key });
+    else this.explain(drawn.box.node);
+  }
+
+  look({ layer = this.view.layer, focus = "" }) {
+    if (focus && focus !== this.view.focus) this.trail.push(this.view.focus);
+    if (!focus) this.trail = [];
+    this.say({ kind: "view", layer, focus });
+  }
+
+  goBack() {
+    const focus = this.trail.pop() ?? "";
+    this.say({ kind: "view", layer: this.view.layer, focus });
+  }
+
+  goToNode(key) {
+    this.explain(key);
+    if (this.boxOf.get(key)?.box.node === key) this.bringUp(key);
+    else {
+      this.wanted = key;
+      const scope = this.boxOf.get(key);
+      this.look({ focus: this.live || !scope ? `#${key}` : scope.box.key });
+    }
+  }
+
+  cancel() {
+    this.stopping = true;
+    this.say({ kind: "cancel" });
+    this.draw();
+  }
+
+  goTo(position) {
+    const { length } = this.known.timeline;
+    this.at = position >= length || !length ? null : Math.max(0, position);
+    this.hovered = null;
+    setText(this.hint, "");
+    this.draw();
+  }
+}
+
+export default {
+  render({ model, el }) {
+    const page = new Explorer(model, el);
+    return () => page.close();
+  },
+};
