@@ -61,7 +61,8 @@ export const Controls = (Base) => class extends Base {
       };
     } else {
       const step = type === "integer" ? 1 : "any";
-      const slider = html("input", { type: "range", min: low, max: high, value, step: type === "integer" ? 1 : (high - low) / 400, "aria-label": name });
+      // The value comes last: a range that has no limits and no step yet rounds it to a whole number.
+      const slider = html("input", { type: "range", min: low, max: high, step: type === "integer" ? 1 : (high - low) / 400, value, "aria-label": name });
       const field = html("input", { type: "number", step, value, "aria-label": `${name}, as a number` });
       slider.addEventListener("input", () => { field.value = slider.value; send(+slider.value); });
       field.addEventListener("input", () => {

@@ -1,0 +1,34 @@
+"""Fields of inputs in the page: they stand where their values are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import reactgrad as rg
+from tests.viz.browser import need
+from tests.viz.live import live
+
+need("pygraphviz")
+
+pytestmark = pytest.mark.slow  # a browser has to start
+
+VALUES = {"rate": 0.03, "share": 0.31, "tiny": 2.5e-7, "below": -0.004, "big": 7.25e6, "n": 3}
+
+
+def test_sliders_stand_where_their_values_are(chromium_page: Any) -> None:
+    g = rg.Graph()
+    leaves = [g.input(value, name=name) for name, value in VALUES.items()]
+    total = sum((leaf * 1.0 for leaf in leaves[1:]), leaves[0] * 1.0)
+    total.value
+    bounds = {g["share"]: (0.25, 0.5)}
+    with live(chromium_page, g, bounds=bounds) as seen:
+        for name, value in VALUES.items():
+            slider = seen.page.get_by_label(name, exact=True)
+            low, high = (float(slider.get_attribute(end)) for end in ("min", "max"))
+            step = float(slider.get_attribute("step"))
+            assert float(slider.input_value()) == pytest.approx(value, abs=step / 2 + 1e-12)
+            assert abs(float(slider.input_value()) - value) <= (high - low) / 400
+            field = seen.page.get_by_label(f"{name}, as a number")
+            assert float(field.input_value()) == value
