@@ -13,7 +13,7 @@ from reactgrad.viz._page import program, style
 from reactgrad.viz._session import Session
 from tests.viz.browser import Seen, need
 
-PAGE = """<!doctype html><meta charset="utf-8"><title>live</title>
+PAGE = """<!doctype html><meta charset="utf-8"><title>live</title><link rel="icon" href="data:,">
 <style>STYLE body { margin: 0 } .rg-explorer { height: 100vh }</style><div id="page"></div>
 <script type="module">
 PROGRAM
@@ -43,6 +43,9 @@ class Live:
     def __init__(self, graph: Any, **options: Any) -> None:
         need("tornado")
         self._sockets: set[Any] = set()
+        self._loop: Any = None
+        self._end: Any = None
+        self.url = ""
         self.told: list[dict[str, Any]] = []
         self.session = Session(graph, self._send, **options)
         started = threading.Event()
@@ -66,7 +69,7 @@ class Live:
                 self.write(text)
 
         class Socket(WebSocketHandler):
-            def open(self, *args: str, **kwargs: str) -> None:
+            def open(self, *args: Any, **kwargs: Any) -> None:
                 live._sockets.add(self)
 
             def on_message(self, message: str | bytes) -> None:
@@ -116,7 +119,7 @@ def live(
         page.goto(served.url)
         page.wait_for_selector(".rg-explorer[data-draws] .rg-box")
         yield seen
-        assert seen.complaints == []
+        assert seen.complaints == [], seen.complaints
     finally:
         page.context.close()
         served.close()

@@ -20,8 +20,8 @@ VALUES = {"rate": 0.03, "share": 0.31, "tiny": 2.5e-7, "below": -0.004, "big": 7
 def test_sliders_stand_where_their_values_are(chromium_page: Any) -> None:
     g = rg.Graph()
     leaves = [g.input(value, name=name) for name, value in VALUES.items()]
-    total = sum((leaf * 1.0 for leaf in leaves[1:]), leaves[0] * 1.0)
-    total.value
+    total = rg.stack([leaf * 1.0 for leaf in leaves]).sum()
+    g.forward(total)
     bounds = {g["share"]: (0.25, 0.5)}
     with live(chromium_page, g, bounds=bounds) as seen:
         for name, value in VALUES.items():
