@@ -156,7 +156,7 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
         button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
         button("fit", "show all", () => this.fit(true)), this.back, this.settle, this.stop),
       this.controls,
-      html("div", { class: "rg-stage" }, this.map, html("div", { class: "rg-below" }, this.legend, this.hint)),
+      html("div", { class: "rg-stage" }, this.map, html("div", { class: "rg-below" }, this.hint, this.legend)),
       this.panel,
       html("footer", {}, button("◀", "former run", () => this.goTo((this.at ?? this.known.timeline.length) - 1)), this.scrub,
         button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
@@ -254,6 +254,12 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     this.draw();
   }
 
+  /** Show no preview, until something is pointed at anew. */
+  unhover() {
+    this.hovered = null;
+    setText(this.hint, "");
+  }
+
   choose(drawn) {
     if (drawn.box.node == null) this.look({ focus: drawn.box.key });
     else this.explain(drawn.box.node);
@@ -289,8 +295,7 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
   goTo(position) {
     const { length } = this.known.timeline;
     this.at = position >= length || !length ? null : Math.max(0, position);
-    this.hovered = null;
-    setText(this.hint, "");
+    this.unhover();
     this.draw();
   }
 }
