@@ -33,6 +33,7 @@ def graph_message(
     gone: Iterable[NodeSnapshot] = (),
     controls: Iterable[Message] = (),
     begin: Snapshot | None = None,
+    last: RunSnapshot | None = None,
     live: bool,
 ) -> Message:
     """Return everything that changes only by edits of the graph, and the states to begin with.
@@ -49,6 +50,8 @@ def graph_message(
         The results of ``control`` for inputs.
     begin
         The snapshot with the states to begin with; by default `now`.
+    last
+        The run from before that left the states to begin with, if there was one.
     live
         True if a graph answers; else the page replays what was recorded.
     """
@@ -63,6 +66,7 @@ def graph_message(
         "lines": [sent(line) for line in lines],
         "edges": [[e.parent, e.child, e.detached, e.read] for e in now.edges],
         "targets": [*targets],
+        "last": None if last is None else _run(last, _computed(begin or now)),
         "controls": [*controls],
         "states": {
             str(node.key): _state(node) for node in (begin or now).nodes if node.key in now.by_key
@@ -78,7 +82,8 @@ def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) 
         state = _state(node)
         if former.get(node.key) != state:
             states[str(node.key)] = state
-    return {"kind": "frame", "states": states, "runs": [_run(run) for run in runs]}
+    computed = _computed(now)
+    return {"kind": "frame", "states": states, "runs": [_run(run, computed) for run in runs]}
 
 
 def why_message(graph: Core, key: int, var: Any) -> Message:
@@ -240,8 +245,16 @@ def _state(node: NodeSnapshot) -> list[Any]:
     ]
 
 
-def _run(run: RunSnapshot) -> Message:
-    """Return a run for the page."""
+def _computed(now: Snapshot) -> int:
+    """Return the number of computed nodes."""
+    return sum(node.kind in ("op", "function") for node in now.nodes)
+
+
+def _run(run: RunSnapshot, computed: int) -> Message:
+    """Return a run for the page, with the number of computed nodes that the page knows.
+
+    During the run there may have been others, which nobody has kept.
+    """
     return {
         "ran": run.ran,
         "cut_off": run.cut_off,
@@ -249,7 +262,7 @@ def _run(run: RunSnapshot) -> Message:
         "rebuilt": run.rebuilt,
         "failed": run.failed,
         "seconds": run.seconds,
-        "nodes": run.nodes,
+        "nodes": computed,
         "times": {str(key): round(seconds * 1e3, 6) for key, seconds in run.times.items()},
     }
 

@@ -16,7 +16,16 @@ from typing import Any
 
 from reactgrad._errors import Cancelled, DTypeError
 from reactgrad.explain._follower import Follower
-from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, snapshot, vars_of
+from reactgrad.explain._snapshot import (
+    NodeSnapshot,
+    RunSnapshot,
+    Snapshot,
+    computing,
+    key_of,
+    snapshot,
+    snapshot_of_run,
+    vars_of,
+)
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import CollectorPause, told_error
 from reactgrad.viz._messages import (
@@ -280,12 +289,18 @@ class Session:
             title=repr(self._graph)[1:-1],
             gone=self._gone(now),
             controls=self._controls(self._controlled),
+            last=self._last_run(),
             live=True,
         ) | {
             "edit": edit,
             "compared": self._former is not None,
             "more_controls": len(leaves[MOST_CONTROLS:]),
         }
+
+    def _last_run(self) -> RunSnapshot | None:
+        """Return the graph's last run, which pages that open later have not seen."""
+        last = snapshot_of_run(self._graph, self._graph._scheduler.last_run)
+        return last if last.ran or last.failed or last.skipped or last.rebuilt else None
 
     def _controls(self, keys: Sequence[int]) -> list[Message]:
         """Return controls for those of these leaves that the page can set."""

@@ -45,7 +45,9 @@ def test_a_moved_slider_shows_what_ran_and_no_preview(chromium_page: Any) -> Non
         slider = seen.page.get_by_label("x", exact=True)
         seen.page.locator(".rg-control").hover()
         seen.until(lambda: "a change of x" in seen.text(".rg-preview"))
-        hint, legend = (seen.page.locator(css).bounding_box() for css in (".rg-preview", ".rg-legend"))
+        hint, legend = (
+            seen.page.locator(css).bounding_box() for css in (".rg-preview", ".rg-legend")
+        )
         assert hint["y"] + hint["height"] <= legend["y"] + 1, "the legend stays readable"
         slider.focus()
         slider.fill("0.5")

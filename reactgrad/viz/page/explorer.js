@@ -183,9 +183,9 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     this.pending.clear();
     const { known } = this, { timeline } = known;
     const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
-    const run = timeline.at(this.at ?? -1)?.run;
+    const run = timeline.at(this.at ?? -1)?.run ?? known.last;
     this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered));
-    setText(this.status, this.busy || this.running.size ? this.computingText() : run ? headline(run, states, known.nodes) : `nothing has run yet; ${some(known.computed, "node")}`);
+    setText(this.status, this.busy || this.running.size ? this.computingText() : run ? headline(run, states, known) : "nothing has run yet");
     setText(this.note, this.view ? this.noteText() : "");
     this.stop.hidden = !this.busy;
     this.root.classList.toggle("rg-busy", this.busy);
@@ -222,15 +222,17 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     return parts.length ? `computing … ${parts.join("; ")}` : "computing …";
   }
 
+  /** Say how many nodes there are, and where those are that are not in sight. */
   noteText() {
-    const { view } = this, shown = view.total - view.hidden, folded = this.boxes.filter(({ box }) => box.node == null);
-    const parts = [view.hidden ? `shows ${count(shown)} of ${some(view.total, "node")}: ${count(view.hidden)} are hidden, search finds them`
-      : `shows ${view.focus ? "a part: " : "all "}${some(view.total, "node")}`];
+    const { view } = this, { all, leaves, values, adjoints } = this.known.counts;
+    const kinds = [[leaves, "inputs, params and constants"], [values, values === 1 ? "computed value" : "computed values"], [adjoints, adjoints === 1 ? "adjoint" : "adjoints"]];
+    const parts = [`${some(all, "node")}: ${kinds.filter(([n]) => n).map(([n, what]) => `${count(n)} ${what}`).join(", ")}`];
+    const shown = view.total - view.hidden, folded = this.boxes.filter(({ box }) => box.node == null);
+    if (view.hidden) parts.push(`${count(shown)} are shown here, ${count(view.hidden)} more of this part are hidden; search finds them`);
+    else if (shown < all) parts.push(`${count(shown)} are shown here`);
     if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
-    if (view.layer !== "all") {
-      const other = [...this.known.nodes.values()].filter((node) => node.gradient === (view.layer === "values")).length;
-      if (other) parts.push(`${count(other)} ${view.layer === "values" ? "adjoints" : "values"} in the other layer`);
-    }
+    if (view.layer === "values" && adjoints) parts.push(`${some(adjoints, "adjoint")} in the other layer`);
+    if (view.layer === "gradients") parts.push(`${some(values, "computed value")} in the other layer`);
     return parts.join("; ");
   }
 

@@ -29,7 +29,11 @@ export class Known {
     }
     this.lines = message.lines;
     this.targets = message.targets;
-    this.computed = message.nodes.filter((node) => !node.gone && !isLeaf(node)).length;
+    const present = message.nodes.filter((node) => !node.gone), computed = present.filter((node) => !isLeaf(node));
+    const adjoints = computed.filter((node) => node.gradient).length;
+    // Each total on the page is one of these, or a sum of them.
+    this.counts = { all: present.length, leaves: present.length - computed.length, values: computed.length - adjoints, adjoints };
+    this.last = message.last;
   }
 
   frame(message) {
@@ -124,8 +128,9 @@ export function lookOf(state) {
 }
 
 /** "ran 7 of 212, 3 cut off, 41x less work": by time where all times are known, else by count. */
-export function headline(run, states, nodes) {
-  const parts = [`ran ${count(run.ran.length)} of ${count(run.nodes)}`];
+export function headline(run, states, { nodes, counts }) {
+  const then = run.nodes === counts.values + counts.adjoints ? "" : " there were then";
+  const parts = [`ran ${count(run.ran.length)} of ${count(run.nodes)} computed nodes${then}`];
   for (const [word, keys] of [["cut off", run.cut_off], ["skipped", run.skipped], ["rebuilt", run.rebuilt], ["failed", run.failed]]) {
     if (keys.length) parts.push(`${count(keys.length)} ${word}`);
   }

@@ -58,8 +58,13 @@ export const Panel = (Base) => class extends Base {
     this.panel.replaceChildren(
       html("button", { type: "button", class: "rg-close", "aria-label": "close", onclick: () => this.dismiss() }, "×"),
       html("h3", { dir: "auto" }, plain(node.name, 300)),
-      ...(facts?.text ? [html("pre", { class: "rg-why", dir: "auto" }, plainLines(facts.text))] : []),
+      ...(facts?.text ? [html("pre", { class: "rg-why", dir: "auto" }, plainLines(this.whyText(facts)))] : []),
       list, ...listed("computed from", parents), ...listed("used by", children));
+  }
+
+  /** A live gradient, whose norm is shown, may not have been added to `.grad`. */
+  whyText({ text, gradient }) {
+    return gradient ? text.replace(/^no gradient: /m, ".grad is empty: ") : text;
   }
 
   /** For a node of the run that is shown: the parents that had changed since it ran before. */
