@@ -423,7 +423,7 @@ def _node(
         texts.line(site),
         "" if error is None else told_error(error),
         _value(graph, slot) if values and state == "clean" else "",
-        (given is not None and scopes_in(given)) or texts.scopes(built),
+        (given is not None and scopes_in(given, host.named)) or texts.scopes(built),
         given is not None,
         op is FEED or (graph._subgraphs is not None and slot in graph._subgraphs.fed_by),
     )
