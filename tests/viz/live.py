@@ -88,6 +88,10 @@ class Live:
             started.set()
             await self._end.wait()
             server.stop()
+            for one in [*self._sockets]:
+                one.close()
+            await server.close_all_connections()
+            await asyncio.sleep(0.05)  # for the sockets to say good-bye
 
         asyncio.run(serve())
 

@@ -59,7 +59,7 @@ export const Moving = (Base) => class extends Base {
     this.canvas.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
   }
 
-  /** Show everything, if it can be read at that size or was asked for; else the part that matters. */
+  /** Show everything, if it can be read at that size or was asked for; else the answer and what is above it. */
   fit(all = false) {
     const { width, height } = this.map.getBoundingClientRect();
     if (!width || !this.view || !this.boxes.length) return;
@@ -68,15 +68,24 @@ export const Moving = (Base) => class extends Base {
     const scale = all ? whole : Math.max(whole, READABLE);
     this.place = { scale, x: (width - this.view.width * scale) / 2, y: (height - this.view.height * scale) / 2 };
     if (whole < scale) {
-      const states = this.known.now;
-      const rank = ({ box }) => Math.max(...box.members.map((key) => ORDER.indexOf(lookOf(states.get(key)))));
-      const first = this.boxes.reduce((best, drawn) => (rank(drawn) > rank(best) ? drawn : best));
-      this.place.x = Math.min(pad, Math.max(width / 2 - first.box.x * scale, width - this.view.width * scale - pad));
-      this.place.y = Math.min(pad, Math.max(height / 2 - first.box.y * scale, height - this.view.height * scale - pad));
-      if (this.view.width * scale < width) this.place.x = (width - this.view.width * scale) / 2;
-      if (this.view.height * scale < height) this.place.y = (height - this.view.height * scale) / 2;
+      const { box } = this.mainBox();
+      // Its middle in the middle, unless that leaves room free at a side.
+      const along = (at, size, room) => (size * scale <= room - 2 * pad ? (room - size * scale) / 2
+        : Math.min(pad, Math.max(room / 2 - at * scale, room - size * scale - pad)));
+      this.place.x = along(box.x, this.view.width, width);
+      this.place.y = along(box.y, this.view.height, height);
     }
     this.apply();
+  }
+
+  /** Return the box that is to be seen first: what was asked for, the answer, or what is most remarkable. */
+  mainBox() {
+    const asked = this.boxOf.get(+String(this.view.focus).slice(1));
+    if (this.view.focus[0] === "#" && asked) return asked;
+    const targets = this.known.targets.map((key) => this.boxOf.get(key)).filter(Boolean);
+    if (targets.length) return targets[0];
+    const rank = ({ box }) => Math.max(...box.members.map((key) => ORDER.indexOf(lookOf(this.known.now.get(key)))));
+    return this.boxes.reduce((best, drawn) => (rank(drawn) > rank(best) ? drawn : best));
   }
 
   zoom(factor, at = null) {
