@@ -17,8 +17,9 @@ from reactgrad.core._names import by_name
 from reactgrad.explain._record import Recording
 from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
 from reactgrad.nodes._handle import Handle
-from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
+from reactgrad.viz._messages import ERROR, VALUE, Message, frame_message, graph_message, why_message
 from reactgrad.viz._page import program, read, style
+from reactgrad.viz._paths import WithoutFolders
 from reactgrad.viz._picture import ORDER, Layer, Options, look
 from reactgrad.viz._text import shown
 from reactgrad.viz._view import focuses, view_message
@@ -100,7 +101,20 @@ def replayed(
         key, name = node.key, node.name
         if by_name(graph, name) is not None:
             why[str(key)] = why_message(graph, key, var_of(graph, name))
+    short = WithoutFolders(node.line for node in now.nodes)
+    for message in (graph_told, *frames):
+        _shorten(message, short)
+    for facts in why.values():
+        facts |= {"text": short(facts["text"]), "value": short(facts["value"])}
     return {"graph": graph_told, "frames": frames, "views": views, "why": why}
+
+
+def _shorten(message: Message, short: WithoutFolders) -> None:
+    """Cut the author's folders from the places, values and errors of a message."""
+    if "lines" in message:
+        message["lines"] = [short(line) for line in message["lines"]]
+    for state in message["states"].values():
+        state[VALUE], state[ERROR] = short(state[VALUE]), short(state[ERROR])
 
 
 def page(recorded: Message, title: str) -> str:

@@ -24,6 +24,8 @@ from reactgrad.viz._text import sent
 
 Message = dict[str, Any]
 
+VALUE, ERROR = 4, 6  # positions in the state of a node, as the page gets it
+
 
 def graph_message(
     now: Snapshot,
