@@ -3,6 +3,7 @@ changes.
 
 - ``_ask``: from what a user asks to see to the picture of it.
 - ``_picture``: the content of a picture: boxes, lines, folded scopes, and what is left out.
+- ``_parts``: folded scopes without lines in both directions.
 - ``_neurons``: neurons as one box each, with weights at their lines.
 - ``_dot``, ``_draw``: a picture as DOT text, and as a file that Graphviz draws.
 - ``_text``: names and values, which may hold anything, made safe to show.

@@ -28,7 +28,7 @@ def asked(graph: Core, of: Any, options: Options) -> tuple[Picture, str]:
     meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
     if options.layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
         options = options._replace(layer="all")
-    return picture(now, only=only, **options._asdict()), title
+    return picture(now, only=only, one_way=True, **options._asdict()), title
 
 
 def drawn(graph: Core, of: Any, options: Options, most: float) -> tuple[Picture, str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
@@ -22,9 +24,9 @@ from reactgrad.viz._page import program, read, style
 from reactgrad.viz._paths import WithoutFolders
 from reactgrad.viz._picture import ORDER, Layer, Options, look
 from reactgrad.viz._text import shown
-from reactgrad.viz._view import focuses, view_message
+from reactgrad.viz._view import view_message
 
-MOST_VIEWS = 60  # the most views with scopes opened that a page holds
+MOST_PLAIN = 2**18  # letters of data that are written as they are; more are compressed
 MOST_FACTS = 500  # the most nodes with an explanation in words
 
 # Content security: no request can leave the page, whatever text it contains.
@@ -42,7 +44,7 @@ body {{ margin: 0; background: light-dark(#fff, #16181d); }}
 .rg-explorer {{ height: 100vh; min-height: 100vh; border: 0; border-radius: 0; }}
 </style>
 <div id="page"></div>
-<script type="application/json" id="recorded">{recorded}</script>
+<script type="{type}" id="recorded">{recorded}</script>
 <script type="module">
 {module}
 {replay}
@@ -123,11 +125,16 @@ def page(recorded: Message, title: str) -> str:
     # A module inside of a page cannot export, so the export becomes a variable for the script after
     # it.
     assert module.count("export default {") == 1
+    data, kind = as_script(recorded), "application/json"
+    if len(data) > MOST_PLAIN:
+        packed = gzip.compress(data.encode("ascii"), mtime=0)
+        data, kind = b64encode(packed).decode("ascii"), "application/gzip"
     return PAGE.format(
+        type=kind,
         policy=POLICY,
         title=escape(shown(title, 200)),
         style=style(),
-        recorded=as_script(recorded),
+        recorded=data,
         module=module.replace("export default {", "const explorer = {"),
         replay=read("replay.js"),
     )
@@ -173,16 +180,8 @@ def _kept(frame: Message, now: Snapshot) -> Message:
 
 
 def _views(now: Snapshot, options: Message, first: Layer) -> list[Message]:
-    """Return a view of each layer as a whole, and of each scope that may be opened from there."""
+    """Return a view of each layer as a whole. The page itself lays out parts that are opened."""
     gradients = any(node.gradient for node in now.nodes)
     layers: list[Layer] = ["values", "gradients", "all"] if gradients else ["values"]
     layers.sort(key=lambda layer: layer != first)
-    views = [view_message(now, layer=layer, **options) for layer in layers]
-    for view in views:  # it grows on the way
-        for focus in focuses(now, view):
-            if view["layer"] == "all":  # its scopes are in the other two layers
-                break
-            known = any(v["focus"] == focus and v["layer"] == view["layer"] for v in views)
-            if not known and len(views) < MOST_VIEWS:
-                views.append(view_message(now, layer=view["layer"], focus=focus, **options))
-    return views
+    return [view_message(now, layer=layer, **options) for layer in layers]

@@ -20,7 +20,7 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import told
 from reactgrad.viz._html import abbreviated
 from reactgrad.viz._picture import Layer
-from reactgrad.viz._text import sent
+from reactgrad.viz._text import key_of_scope, sent
 
 Message = dict[str, Any]
 
@@ -58,14 +58,18 @@ def graph_message(
         True if a graph answers; else the page replays what was recorded.
     """
     lines: dict[str, int] = {}  # many nodes may be built by one line
-    nodes = [_fixed(node, lines, gone=True) for node in gone]
-    nodes += [_fixed(node, lines) for node in now.nodes]
+    scopes: dict[tuple[str, ...], int] = {}
+    nodes = [_fixed(node, lines, scopes, gone=True) for node in gone]
+    nodes += [_fixed(node, lines, scopes) for node in now.nodes]
+    parts = dict.fromkeys(path[: n + 1] for path in scopes for n in range(len(path)))
     return {
         "kind": "graph",
         "title": sent(title),
         "live": live,
         "nodes": nodes,
         "lines": [sent(line) for line in lines],
+        "scopes": [[sent(part) for part in path] for path in scopes],
+        "parts": [[key_of_scope(path), [sent(part) for part in path]] for path in parts],
         "edges": [[e.parent, e.child, e.detached, e.read] for e in now.edges],
         "targets": [*targets],
         "last": None if last is None else _run(last, _computed(begin or now)),
@@ -216,9 +220,15 @@ def _around(value: float) -> tuple[float, float]:
     return min(0.0, 2.0 * value), max(0.0, 2.0 * value)
 
 
-def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> list[Any]:
+def _fixed(
+    node: NodeSnapshot,
+    lines: dict[str, int],
+    scopes: dict[tuple[str, ...], int],
+    *,
+    gone: bool = False,
+) -> list[Any]:
     """Return key, name, kind, op, whether it is of a gradient, marks, whether it has a cutoff,
-    line, and whether it is gone.
+    line, whether it is gone, scope, and whether its name was given.
     """
     return [
         node.key,
@@ -230,6 +240,8 @@ def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> 
         node.cutoff,
         lines.setdefault(node.line, len(lines)),
         gone,
+        scopes.setdefault(node.scope, len(scopes)),
+        node.named,
     ]
 
 

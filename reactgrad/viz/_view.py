@@ -42,7 +42,7 @@ def view_message(
     limit
         The most boxes.
     """
-    options: dict[str, Any] = {"former": former, "layer": layer, "limit": limit}
+    options: dict[str, Any] = {"former": former, "layer": layer, "limit": limit, "one_way": True}
     if focus.startswith("#"):
         key = int(focus[1:])
         options["only"] = _around(now, key)
@@ -65,11 +65,6 @@ def view_message(
         **arranged(found),
         "hidden": found.hidden,
     }
-
-
-def focuses(now: Snapshot, view: dict[str, Any]) -> list[str]:
-    """Return the scopes that a view shows folded, which may be opened from there."""
-    return [box["key"] for box in view["boxes"] if box["node"] is None]
 
 
 def _path(now: Snapshot, focus: str) -> tuple[str, ...]:

@@ -96,7 +96,8 @@ class Seen:
             if holds():
                 return
             self.page.wait_for_timeout(50)
-        assert holds(), json.dumps([self.looks(), self.complaints, self.text(".rg-explorer")])
+        told = json.dumps([self.complaints, self.looks(), self.text(".rg-explorer")])
+        assert holds(), told[:3000]
 
     def scrub(self, position: int) -> None:
         self.page.get_by_label("recorded runs").fill(str(position))

@@ -2,6 +2,7 @@
 //
 // in:  graph  nodes, edges, states, controls     view   boxes, lines and frames, laid out
 //      frame  states that differ, runs           why    facts of one node
+//      arrange {layer, focus}  nobody else makes that view: the page does
 //      busy   whether something is computed,     running  nodes that are being computed
 //             and what is to run for it          problem  a line of text, or ""
 // out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
@@ -14,8 +15,10 @@ import { Boxes } from "./boxes.js";
 import { Controls } from "./controls.js";
 import { html, setText, svg } from "./elements.js";
 import { Known, asNode, headline } from "./known.js";
+import { arranged } from "./layout.js";
 import { Moving } from "./moving.js";
 import { Panel } from "./panel.js";
+import { pictureOf } from "./picture.js";
 import { Search } from "./search.js";
 import { outline } from "./shapes.js";
 import { WORDS, count, plain, plainLines, some, time } from "./text.js";
@@ -80,6 +83,9 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
       case "view":
         this.view = message;
         this.lay();
+        break;
+      case "arrange": // the answer to "view" where nobody else makes pictures
+        this.arrange(message);
         break;
       case "frame":
         this.known.frame(message);
@@ -164,8 +170,11 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     el.append(html("div", { class: "rg-outer" }, this.root));
     // An extra line above the map must not move the part that is in view.
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width !== this.width && this.view && !this.moved) this.fit();
+      const other = contentRect.width !== this.width;
       this.width = contentRect.width;
+      if (!other || !this.view) return;
+      if (!this.moved) this.fit();
+      if (this.boxOf.has(this.chosen)) this.intoSight(this.boxOf.get(this.chosen)); // the panel may lie over it now
     });
     this.sizes.observe(this.map);
   }
@@ -263,7 +272,7 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
   }
 
   choose(drawn) {
-    if (drawn.box.node == null) this.look({ focus: drawn.box.key });
+    if (drawn.box.node == null) this.look({ focus: drawn.box.open ?? drawn.box.key });
     else this.explain(drawn.box.node);
   }
 
@@ -271,6 +280,12 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     if (focus && focus !== this.view.focus) this.trail.push(this.view.focus);
     if (!focus) this.trail = [];
     this.say({ kind: "view", layer, focus });
+  }
+
+  /** Make a view in the page. */
+  arrange({ layer, focus, fold }) {
+    this.view = arranged(pictureOf(this.known, { layer, focus, fold }));
+    this.lay();
   }
 
   goBack() {
@@ -283,8 +298,7 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     if (this.boxOf.get(key)?.box.node === key) this.bringUp(key);
     else {
       this.wanted = key;
-      const scope = this.boxOf.get(key);
-      this.look({ focus: this.live || !scope ? `#${key}` : scope.box.key });
+      this.look({ focus: `#${key}` });
     }
   }
 

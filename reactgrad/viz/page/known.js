@@ -20,6 +20,14 @@ export class Known {
     this.now = new Map(Object.entries(message.states).map(([key, state]) => [+key, asState(state)]));
     this.parents = new Map(message.nodes.map((node) => [node.key, []]));
     this.children = new Map(message.nodes.map((node) => [node.key, []]));
+    this.edges = message.edges;
+    this.scopes = message.scopes; // lists of names, outermost first
+    this.scopeKeys = new Map(); // from the path of a scope to its key
+    this.paths = new Map(); // the other way
+    for (const [key, path] of message.parts) {
+      this.scopeKeys.set(path.join("/"), key);
+      this.paths.set(key, path);
+    }
     const seen = new Set();
     for (const [parent, child] of message.edges) {
       if (seen.has(`${parent} ${child}`)) continue;
@@ -51,6 +59,13 @@ export class Known {
       for (const [key, state] of this.timeline.shift().states) this.base.set(key, state);
       this.dropped += 1;
     }
+  }
+
+  /** Return the name of a node, without the scopes that are known where it is shown. */
+  labelOf(node, path) {
+    const outer = this.scopes[node.scope].slice(0, path.length).join("/");
+    if (!node.named) return node.name.slice(node.name.lastIndexOf("/") + 1);
+    return outer && outer === path.join("/") && node.name.startsWith(`${outer}/`) ? node.name.slice(outer.length + 1) : node.name;
   }
 
   /** Return all states right after a run. */
@@ -113,8 +128,8 @@ export class Known {
 
 export const isLeaf = (node) => node.type !== "op" && node.type !== "function";
 
-export function asNode([key, name, type, op, gradient, marks, cutoff, line, gone]) {
-  return { key, name, type, op, gradient, marks, cutoff, line, gone };
+export function asNode([key, name, type, op, gradient, marks, cutoff, line, gone, scope, named]) {
+  return { key, name, type, op, gradient, marks, cutoff, line, gone, scope, named };
 }
 
 export function asState([state, outcome, version, shape, value, ms, error]) {

@@ -6,6 +6,8 @@ import { ORDER } from "./text.js";
 
 export const READABLE = 0.65; // the smallest scale that is chosen for a reader
 
+const EDGE = 10; // pixels between a box in sight and the edge of the map
+
 export const Moving = (Base) => class extends Base {
   anyKey(event) {
     if (event.target.matches("input, select")) {
@@ -124,7 +126,8 @@ export const Moving = (Base) => class extends Base {
   intoSight({ box }) {
     const { width, height } = this.map.getBoundingClientRect(), { scale } = this.place;
     const x = box.x * scale + this.place.x, y = box.y * scale + this.place.y;
-    const inside = x > WIDTH * scale / 2 && x < width - WIDTH * scale / 2 && y > HEIGHT * scale / 2 && y < height - HEIGHT * scale / 2;
+    const across = WIDTH * scale / 2 + EDGE, down = HEIGHT * scale / 2 + EDGE;
+    const inside = x > across && x < width - across && y > down && y < height - down;
     if (!inside) {
       this.place.x += width / 2 - x;
       this.place.y += height / 2 - y;

@@ -1,5 +1,14 @@
 // The graph that stands behind an exported page: it repeats what was recorded.
-const recorded = JSON.parse(document.getElementById("recorded").textContent);
+const recorded = await unpacked(document.getElementById("recorded"));
+
+/** Return what a page holds: as it is written there, or, where that would be long, compressed. */
+async function unpacked({ type, textContent }) {
+  if (type === "application/json") return JSON.parse(textContent);
+  const bytes = Uint8Array.from(atob(textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
 const listeners = new Set();
 const tell = (message) => listeners.forEach((listener) => listener(message));
 explorer.render({
@@ -12,7 +21,7 @@ explorer.render({
       else if (message.kind === "why" && recorded.why[message.key]) tell(recorded.why[message.key]);
       else if (message.kind === "view") {
         const found = recorded.views.find(({ layer, focus }) => layer === message.layer && focus === message.focus);
-        tell(found ?? { kind: "problem", text: "This file holds no picture of that part; g.explore() in a notebook has all of them." });
+        tell(found ?? { kind: "arrange", layer: message.layer, focus: message.focus });
       }
     },
   },
