@@ -94,7 +94,11 @@ def replayed(
     for (before, after), run in zip(pairwise(snapshots), runs, strict=True):
         frames.append(_kept(frame_message(before, after, [run]), now))
     frames.append(_kept(frame_message(snapshots[-1], now, []), now))
-    views = _views(now, {"former": former, "fold": fold, "limit": limit}, layer)
+    views = _views(
+        now,
+        {"targets": graph_told["targets"], "former": former, "fold": fold, "limit": limit},
+        layer,
+    )
     keys = {box["node"] for view in views for box in view["boxes"]} & now.by_key.keys()
     shown = [now.by_key[key] for key in keys]
     shown.sort(key=lambda node: (ORDER.index(look(node)), -node.key), reverse=True)

@@ -150,6 +150,7 @@ def picture(
     opened: Sequence[str] | None = None,
     limit: int = 500,
     one_way: bool = False,
+    first: Collection[int] = (),
 ) -> Picture:
     """Return what to draw of a snapshot.
 
@@ -171,6 +172,8 @@ def picture(
         The most boxes that are shown.
     one_way
         True: a folded scope is drawn as several boxes, where one would have lines in both directions.
+    first
+        Keys of nodes that are shown, whatever is left out.
     """
     marks: dict[int, Mark] = {}
     nodes, edges, edge_marks = snapshot.nodes, snapshot.edges, dict[EdgeSnapshot, Mark]()
@@ -193,7 +196,7 @@ def picture(
     lines = _lines(edges, homes, box_of, edge_marks, weights)
     if len(boxes) <= limit:
         return Picture(tuple(boxes), tuple(lines), {}, {}, total)
-    return _neighbourhood(boxes, lines, limit, total)
+    return _neighbourhood(boxes, lines, limit, total, first)
 
 
 def _wanted(
@@ -363,14 +366,18 @@ def _lines(
     return [*lines.values()]
 
 
-def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) -> Picture:
+def _neighbourhood(
+    boxes: list[Box], lines: list[Line], limit: int, total: int, first: Collection[int]
+) -> Picture:
     """Return the most remarkable boxes with those around them, nearest first, up to the limit."""
     near: dict[str, list[str]] = {box.key: [] for box in boxes}
     for line in lines:
         near[line.parent].append(line.child)
         near[line.child].append(line.parent)
     # At most half of the room, so that what surrounds them is seen, too.
-    shown = dict.fromkeys(_seeds(boxes)[: max(limit // 2, 1)])
+    asked = [box.key for box in boxes if not set(first).isdisjoint(box.members)]
+    seeds = [*asked, *_seeds(boxes)] if first else _seeds(boxes)
+    shown = dict.fromkeys(seeds[: max(limit // 2, 1)])
     queue = deque(shown)
     others = reversed(boxes)  # the next one, when these are connected to nothing else
     while len(shown) < limit:

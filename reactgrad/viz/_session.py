@@ -317,7 +317,7 @@ class Session:
         if focus.startswith("#") and int(focus[1:]) not in now.by_key:
             focus = self._focus = ""
         options: Any = {"former": self._former, "fold": self._fold, "limit": self._limit}
-        view = view_message(now, layer=self._layer, focus=focus, **options)
+        view = view_message(now, layer=self._layer, focus=focus, targets=self._targets, **options)
         self._send(view | {"page": page})
 
     def _say(self, text: str) -> None:

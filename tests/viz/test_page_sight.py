@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -74,3 +75,23 @@ def test_displays_fit_a_notebook(chromium_page: Any, tmp_path: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 700
     assert page.locator("svg").bounding_box()["width"] <= 700
     assert page.locator("body > div").evaluate("e => e.scrollWidth - e.clientWidth") <= 0, wide
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (800, 900)])
+def test_of_a_graph_without_scopes_the_answer_and_what_is_around_it_is_shown(
+    chromium_page: Any, size: tuple[int, int]
+) -> None:
+    random, g = Random(3), rg.Graph()
+    nodes = [g.input(float(n), name=f"x{n}") for n in range(100)]
+    for _ in range(900):
+        nodes.append(random.choice(nodes[-400:]) * random.choice(nodes[-400:]))
+    g.forward(*nodes)
+    answer = rg.stack(nodes[-3:]).sum()
+    answer.name = "answer"
+    answer.value
+    with live(chromium_page, g, size=size, targets=[answer]) as seen:
+        assert in_sight(seen, key_of(g, answer))
+        assert len(seen.looks()) <= 60, "no more than can be told apart"
+        parents = {key_of(g, var) for var in answer.parents}
+        assert parents <= {int(key) for key in seen.looks()}
+        assert "more of this part are hidden; search finds them" in seen.text(".rg-note >> nth=0")
