@@ -168,13 +168,13 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
         button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
         button("now", "the present state", () => this.goTo(Infinity)), this.runText));
     el.append(html("div", { class: "rg-outer" }, this.root));
-    // An extra line above the map must not move the part that is in view.
+    // An extra line above the map must not move the part that is in view, unless it hides the answer.
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
       const other = contentRect.width !== this.width;
       this.width = contentRect.width;
-      if (!other || !this.view) return;
-      if (!this.moved) this.fit();
-      if (this.boxOf.has(this.chosen)) this.intoSight(this.boxOf.get(this.chosen)); // the panel may lie over it now
+      if (!this.view) return;
+      if (!this.moved && this.boxes.length && (other || !this.inSight(this.mainBox()))) this.fit();
+      if (other && this.boxOf.has(this.chosen)) this.intoSight(this.boxOf.get(this.chosen)); // the panel may lie over it now
     });
     this.sizes.observe(this.map);
   }

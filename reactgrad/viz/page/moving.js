@@ -123,17 +123,20 @@ export const Moving = (Base) => class extends Base {
     window.addEventListener("pointerup", end);
   }
 
-  intoSight({ box }) {
+  inSight({ box }) {
     const { width, height } = this.map.getBoundingClientRect(), { scale } = this.place;
     const x = box.x * scale + this.place.x, y = box.y * scale + this.place.y;
     const across = WIDTH * scale / 2 + EDGE, down = HEIGHT * scale / 2 + EDGE;
-    const inside = x > across && x < width - across && y > down && y < height - down;
-    if (!inside) {
-      this.place.x += width / 2 - x;
-      this.place.y += height / 2 - y;
-      this.moved = true;
-      this.apply();
-    }
+    return x > across && x < width - across && y > down && y < height - down;
+  }
+
+  intoSight(drawn) {
+    if (this.inSight(drawn)) return;
+    const { width, height } = this.map.getBoundingClientRect(), { scale } = this.place;
+    this.place.x = width / 2 - drawn.box.x * scale;
+    this.place.y = height / 2 - drawn.box.y * scale;
+    this.moved = true;
+    this.apply();
   }
 
   bringUp(key) {
