@@ -174,6 +174,9 @@ def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
     return now.dtype.type(value) if isinstance(now, np.generic) else type(now)(value)
 
 
+KINDS = ("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute")
+MODES = ("once", "asked")  # what a change does: compute at once, or when that is asked for
+
 _KINDS = {
     "toggle": "true or false",
     "number": "a number",
@@ -201,7 +204,15 @@ def flaw(message: Any) -> str | None:
             return f"there is no layer {told(layer):.60}"
         if not isinstance(focus, str) or (focus.startswith("#") and _key(focus[1:]) is None):
             return f"there is no part {told(focus):.60}"
-    if kind not in ("set", "why", "view", "cancel", "open", "shut", "settle"):
+    if kind == "mode" and message.get("mode") not in MODES:
+        return f"there is no mode {told(message.get('mode')):.60}"
+    if kind == "compute":
+        keys = message.get("keys")
+        if keys is not None and not (
+            isinstance(keys, list) and keys and all(_key(one) is not None for one in keys)
+        ):
+            return f"'compute' needs the keys of nodes, not {told(keys):.60}"
+    if kind not in KINDS:
         return f"there is no message of the kind {told(kind):.60}"
     return None
 

@@ -16,8 +16,9 @@ export const Boxes = (Base) => class extends Base {
       d: line.path, "data-from": view.boxes[line.from].key, "data-to": view.boxes[line.to].key, class: `rg-line${line.detached ? " rg-detached" : ""}${line.read ? " rg-read" : ""}${line.mark ? ` rg-${line.mark}` : ""}`,
       "marker-end": line.detached ? "url(#rg-bar)" : "url(#rg-arrow)",
     })));
+    this.paths = [...this.lines.childNodes];
     // Weights, beside the middle of their lines.
-    [...this.lines.childNodes].forEach((path, i) => {
+    this.paths.forEach((path, i) => {
       const { label } = view.lines[i];
       if (!label) return;
       const { x, y } = path.getPointAtLength(path.getTotalLength() * 0.45);
@@ -51,6 +52,7 @@ export const Boxes = (Base) => class extends Base {
   }
 
   drawBoxes(states, preview) {
+    this.drawLines(preview);
     for (const drawn of this.boxes) {
       const { box } = drawn;
       if (box.node != null && !this.known.nodes.has(box.node)) continue; // removed; the view without it is on its way
@@ -70,10 +72,20 @@ export const Boxes = (Base) => class extends Base {
     }
   }
 
+  /** Light the lines along which a change reaches what is to run. */
+  drawLines(preview) {
+    const cone = preview ? new Set([...preview.cone, this.hovered]) : this.at != null ? new Set()
+      : new Set([...(this.busy ? [...this.planned, ...this.running] : this.waiting), ...this.known.changes.keys()]);
+    const reached = this.view.boxes.map(({ members }) => cone.size > 0 && members.some((key) => cone.has(key)));
+    this.view.lines.forEach(({ from, to }, i) => this.paths[i].classList.toggle("rg-lit", reached[from] && reached[to]));
+  }
+
   classesOf(box, preview, members) {
     const classes = [];
     if (box.mark === "added" || box.mark === "removed") classes.push(`rg-${box.mark}`);
     if (members.includes(this.chosen)) classes.push("rg-chosen");
+    if (this.at == null && !this.busy && members.some((key) => this.waiting.has(key))) classes.push("rg-wait");
+    if (members.some((key) => this.changed.has(key))) classes.push("rg-changed");
     if (preview) {
       if (members.some((key) => preview.plan.has(key))) classes.push("rg-plan");
       else if (members.some((key) => preview.cone.has(key))) classes.push("rg-cone");
@@ -90,8 +102,10 @@ export const Boxes = (Base) => class extends Base {
     const name = mark + (GLYPHS[node.type] ?? "") + plain(box.label);
     const spent = state?.ms == null ? [] : [time(state.ms)];
     const words = !state ? [box.mark || WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
+      : classes.includes("rg-wait") ? ["would run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
-    const value = state ? (state.state === "error" ? plain(state.error) : plain(state.value || state.shape)) : "";
+    const now = state && (state.value || (state.was ? `was ${state.was}` : state.shape));
+    const value = state ? plain(state.state === "error" ? state.error : now) : "";
     const label = [plain(node.name), node.gradient ? "adjoint" : node.type, WORDS[look], box.mark, ...node.marks,
       state && `version ${state.version}`, value, classes.includes("rg-plan") && "will run"];
     return { look, classes, rows: [name, value, words.join(" · ")], label: label.filter(Boolean).join(", ") };
@@ -107,7 +121,8 @@ export const Boxes = (Base) => class extends Base {
     const parts = looks.map((look) => `${count(counts[look])} ${WORDS[look]}`);
     const classes = ["rg-scope", ...this.classesOf(box, preview, box.members)];
     const planned = preview ? box.members.filter((key) => preview.plan.has(key)).length : 0;
-    const rows = [`▸ ${plain(box.label)}`, parts.join(", "), planned ? `${count(planned)} will run` : some(box.members.length, "node")];
+    const waiting = classes.includes("rg-wait") ? box.members.filter((key) => this.waiting.has(key)).length : 0;
+    const rows = [`▸ ${plain(box.label)}`, parts.join(", "), waiting ? `${count(waiting)} would run` : planned ? `${count(planned)} will run` : some(box.members.length, "node")];
     return { look: looks[0] ?? "clean", classes, rows, label: `scope ${plain(box.key)}, ${some(box.members.length, "node")}: ${parts.join(", ")}${planned ? `, ${planned} will run` : ""}` };
   }
 };

@@ -4,8 +4,10 @@
 //      frame  states that differ, runs           why    facts of one node
 //      arrange {layer, focus}  nobody else makes that view: the page does
 //      busy   whether something is computed,     running  nodes that are being computed
-//             and what is to run for it          problem  a line of text, or ""
-// out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
+//             and what is to run for it                   and those that have ended
+//      mode   what a change does                 problem  a line of text, or ""
+// out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle,
+//      mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets}
 //
 // The answer to a page's open carries that page's number; other pages of the same widget ignore it.
 //
@@ -21,7 +23,7 @@ import { Panel } from "./panel.js";
 import { pictureOf } from "./picture.js";
 import { Search } from "./search.js";
 import { outline } from "./shapes.js";
-import { WORDS, count, plain, plainLines, some, time } from "./text.js";
+import { WORDS, about, count, plain, plainLines, some } from "./text.js";
 
 class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
   constructor(model, el) {
@@ -42,6 +44,11 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     this.busy = this.stopping = false;
     this.planned = new Set(); // nodes that the present run has still to compute
     this.running = new Set();
+    this.ended = new Set(); // nodes that the present run has computed
+    this.total = 0; // nodes of the present run
+    this.waiting = new Set(); // nodes that a read would run
+    this.mode = "once"; // or "asked": a change computes at once, or when that is asked for
+    this.stopped = false;
     this.page = Math.random();
     this.due = 0;
     this.draws = 0;
@@ -76,6 +83,8 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
         this.live = message.live;
         this.root.classList.toggle("rg-live", message.live);
         this.compared = message.compared;
+        this.mode = message.mode ?? "once";
+        this.waiting = new Set(message.planned ?? []);
         setText(this.title, plain(message.title));
         this.listControls(message);
         this.listLayers();
@@ -89,6 +98,7 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
         break;
       case "frame":
         this.known.frame(message);
+        if (message.planned) this.waiting = new Set(message.planned);
         for (const told of message.controls ?? []) {
           this.values.set(told.key, told);
           this.follow(told.key);
@@ -99,13 +109,23 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
         this.facts.set(message.key, message);
         break;
       case "busy":
+        if (!message.busy) this.stopped = this.stopping; // what is left can go on
         this.busy = message.busy;
         this.stopping = false;
         this.planned = new Set(message.planned);
+        this.total = this.planned.size;
         this.running = new Set();
+        this.ended.clear();
         break;
       case "running":
         this.running = new Set(message.keys);
+        for (const key of message.done ?? []) {
+          this.planned.delete(key);
+          this.ended.add(key);
+        }
+        break;
+      case "mode":
+        this.mode = message.mode;
         break;
       case "problem":
         setText(this.problem, plainLines(message.text));
@@ -132,6 +152,11 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     this.layer = html("select", { "aria-label": "layer", onchange: () => this.look({ layer: this.layer.value }) });
     this.back = button("←  back", "back to the former part", () => this.goBack(), { class: "rg-back", hidden: true });
     this.stop = button("cancel", "stop computing", () => this.cancel(), { class: "rg-cancel", hidden: true });
+    this.go = button("compute", "compute what is stale", () => this.compute(), { class: "rg-go", hidden: true });
+    this.progress = html("progress", { class: "rg-progress", "aria-label": "nodes computed", hidden: true });
+    this.modes = [["once", "at once", "a change computes at once what depends on it"], ["asked", "when asked", "a change only marks what depends on it"]].map(([mode, text, label]) =>
+      button(text, label, () => this.say({ kind: "mode", mode }), { "data-mode": mode }));
+    this.switch = html("span", { class: "rg-switch", role: "group", "aria-label": "compute" }, html("span", {}, "compute:"), ...this.modes);
     this.settle = button("accept changes", "stop marking what was added and removed",
       () => this.say({ kind: "settle" }), { hidden: true });
     this.lines = svg("g", { class: "rg-lines" });
@@ -158,9 +183,10 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     this.root = html("div", { class: "rg-explorer", role: "application", "aria-label": "graph explorer", onkeydown: (event) => this.anyKey(event) },
       html("header", {}, this.title, this.status, this.note, this.problem),
       html("div", { class: "rg-bar", role: "toolbar", "aria-label": "view" },
+        this.switch, this.go, this.stop, this.progress,
         html("span", { class: "rg-search" }, this.search, this.hits), this.layer,
         button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
-        button("fit", "show all", () => this.fit(true)), this.back, this.settle, this.stop),
+        button("fit", "show all", () => this.fit(true)), this.back, this.settle),
       this.controls,
       html("div", { class: "rg-stage" }, this.map, html("div", { class: "rg-below" }, this.hint, this.legend)),
       this.panel,
@@ -193,10 +219,19 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     const { known } = this, { timeline } = known;
     const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
     const run = timeline.at(this.at ?? -1)?.run ?? known.last;
-    this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered));
-    setText(this.status, this.busy || this.running.size ? this.computingText() : run ? headline(run, states, known) : "nothing has run yet");
+    this.changed = (this.at == null ? this.waiting.size || !timeline.length ? known.changes : timeline.at(-1).changes : timeline[this.at].changes) ?? new Map();
+    if (this.view) this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered));
+    const waits = this.at == null && this.waiting.size > 0 && !this.busy && !this.running.size;
+    setText(this.status, this.busy || this.running.size ? this.computingText() : waits ? this.waitingText() : run ? headline(run, states, known) : "nothing has run yet");
     setText(this.note, this.view ? this.noteText() : "");
     this.stop.hidden = !this.busy;
+    this.progress.hidden = !this.busy || this.total < 2;
+    this.progress.max = this.total || 1;
+    this.progress.value = this.ended.size;
+    this.go.hidden = !waits;
+    setText(this.go, `${this.stopped ? "go on with" : "compute"} ${count(this.waiting.size)}`);
+    this.switch.hidden = !this.live;
+    for (const one of this.modes) one.setAttribute("aria-pressed", one.dataset.mode === this.mode);
     this.root.classList.toggle("rg-busy", this.busy);
     this.scrub.max = timeline.length;
     this.scrub.value = this.at == null ? timeline.length : this.at;
@@ -212,15 +247,27 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
   /** Describe the present state, and what is being computed. */
   present() {
     const { now } = this.known;
-    if (!this.planned.size && !this.running.size) return now;
+    if (!this.planned.size && !this.running.size && !this.ended.size) return now;
     const states = new Map(now);
-    for (const [keys, state] of [[this.planned, "stale"], [this.running, "running"]]) {
+    for (const [keys, state, outcome] of [[this.planned, "stale", null], [this.running, "running", null], [this.ended, "clean", "ran"]]) {
       for (const key of keys) {
         const before = now.get(key);
-        if (before) states.set(key, { ...before, state, outcome: null, value: "", error: "" });
+        if (before) states.set(key, { ...before, state, outcome, value: "", was: before.value || before.was, error: "" });
       }
     }
     return states;
+  }
+
+  /** Say what would run, and for which change. */
+  waitingText() {
+    const { known } = this, { values, adjoints } = known.counts, change = known.changeText(known.changes);
+    return `${change ? `${change}: ` : ""}${count(this.waiting.size)} of ${count(values + adjoints)} would run${about(this.waiting.size, known.costOf(this.waiting))}`;
+  }
+
+  /** Ask for the targets, or for one node. */
+  compute(key = null) {
+    this.stopped = false;
+    this.say({ kind: "compute", keys: key == null ? null : [key] });
   }
 
   computingText() {
@@ -228,6 +275,7 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     const parts = names.length ? [names.slice(0, 3).join(", ")] : [];
     if (this.stopping) return `cancelling …${names.length ? ` once ${parts[0]} has ended` : ""}`;
     if (this.planned.size) parts.push(`${count(this.planned.size)} to run`);
+    if (this.ended.size) parts.push(`${count(this.ended.size)} of ${count(this.total)} done`);
     return parts.length ? `computing … ${parts.join("; ")}` : "computing …";
   }
 
@@ -259,8 +307,7 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
       setText(this.hint, "");
     } else {
       const { cone, plan, cost, unknown } = this.known.preview(key);
-      const about = plan.size === unknown ? "" : `, about ${time(cost)}${unknown ? ` and ${unknown} never measured` : ""}`;
-      setText(this.hint, `a change of ${plain(node.name, 40)} makes ${some(cone.size, "node")} stale; a read then runs ${count(plan.size)}${about}`);
+      setText(this.hint, `a change of ${plain(node.name, 40)} makes ${some(cone.size, "node")} stale; a read then runs ${count(plan.size)}${about(plan.size, { cost, unknown })}`);
     }
     this.draw();
   }

@@ -1,6 +1,6 @@
 // The graph as far as the page has it: nodes, edges, states, and the runs so far.
 
-import { count, time } from "./text.js";
+import { count, plain, short, time } from "./text.js";
 
 export const MOST_RUNS = 200; // runs that can be shown again
 
@@ -10,6 +10,7 @@ export class Known {
     this.dropped = 0; // runs that were dropped from the timeline
     this.base = new Map(); // states before the first entry
     this.loose = new Map(); // what differs since the last entry
+    this.changes = new Map(); // inputs that were changed since the last entry: {old, new}
     this.learn(message);
     this.base = new Map(this.now);
   }
@@ -45,16 +46,22 @@ export class Known {
   }
 
   frame(message) {
-    for (const [key, state] of Object.entries(message.states)) {
-      this.now.set(+key, asState(state));
-      this.loose.set(+key, asState(state));
+    for (const [text, told] of Object.entries(message.states)) {
+      const key = +text, state = asState(told), before = this.now.get(key), node = this.nodes.get(key);
+      // What is stale shows what it was, until something else takes its place.
+      if (before && !state.value) state.was = before.value || before.was;
+      if (before && node && isLeaf(node) && before.version !== state.version) {
+        this.changes.set(key, { old: this.changes.get(key)?.old ?? before.value, new: state.value });
+      }
+      this.now.set(key, state);
+      this.loose.set(key, state);
     }
     message.runs.forEach((run, i) => {
       const last = i === message.runs.length - 1;
       // Between two frames the actions of each run are known, but not all values after it.
-      this.timeline.push({ run, states: last ? this.loose : new Map(), whole: last });
+      this.timeline.push({ run, states: last ? this.loose : new Map(), whole: last, changes: last ? this.changes : new Map() });
     });
-    if (message.runs.length) this.loose = new Map();
+    if (message.runs.length) [this.loose, this.changes] = [new Map(), new Map()];
     while (this.timeline.length > MOST_RUNS) {
       for (const [key, state] of this.timeline.shift().states) this.base.set(key, state);
       this.dropped += 1;
@@ -103,6 +110,26 @@ export class Known {
     return found;
   }
 
+  /** Describe changes of inputs: "AMZN 13m volatility 0.592 → 0.621". */
+  changeText(changes, most = 2) {
+    const parts = [...changes].filter(([key]) => this.nodes.has(key)).map(([key, { old, new: next }]) => {
+      const name = plain(this.nodes.get(key).name, 40).replaceAll("/", " "), [a, b] = [short(old), short(next)];
+      return a && b && a !== b ? `${name} ${a} → ${b}` : `${name} set`;
+    });
+    return parts.slice(0, most).join(", ") + (parts.length > most ? ` and ${count(parts.length - most)} more` : "");
+  }
+
+  /** Return what these nodes have taken, as far as it was ever measured. */
+  costOf(keys) {
+    let cost = 0, unknown = 0;
+    for (const key of keys) {
+      const ms = this.now.get(key)?.ms;
+      if (ms == null) unknown += 1;
+      else cost += ms;
+    }
+    return { cost, unknown };
+  }
+
   /** Return the nodes that a change of a node makes stale, and all nodes that a read would then run. */
   preview(key) {
     const open = new Map([...this.children].map(([parent, children]) =>
@@ -116,13 +143,7 @@ export class Known {
       if (!state || isLeaf(node) || !asked.has(node.key)) continue;
       if (cone.has(node.key) || state.state === "stale") plan.push(node.key);
     }
-    let cost = 0, unknown = 0;
-    for (const planned of plan) {
-      const ms = states.get(planned).ms;
-      if (ms == null) unknown += 1;
-      else cost += ms;
-    }
-    return { cone, plan: new Set(plan), cost, unknown };
+    return { cone, plan: new Set(plan), ...this.costOf(plan) };
   }
 }
 

@@ -34,7 +34,7 @@ export const Panel = (Base) => class extends Base {
     this.panelTold = signature;
     const rows = [
       ["state", WORDS[lookOf(state)]], ["version", state && String(state.version)],
-      ["value", state && (facts?.value || state.value), "pre"], ["type", state?.shape],
+      ["value", state && (facts?.value || state.value), "pre"], ["was", state && !state.value && state.was], ["type", state?.shape],
       ["error", state?.error], ["computed by", isLeaf(node) ? node.type : node.op],
       ["cutoff", facts?.cutoff || (node.cutoff ? "yes" : "")], ["marks", node.marks.join(", ")],
       ["time", state?.ms == null ? "" : time(state.ms)], ["gradient norm", facts?.gradient], ["built at", this.known.lines[node.line]],
@@ -59,6 +59,7 @@ export const Panel = (Base) => class extends Base {
       html("button", { type: "button", class: "rg-close", "aria-label": "close", onclick: () => this.dismiss() }, "×"),
       html("h3", { dir: "auto" }, plain(node.name, 300)),
       ...(facts?.text ? [html("pre", { class: "rg-why", dir: "auto" }, plainLines(this.whyText(facts)))] : []),
+      ...(this.live && this.at == null && state?.state === "stale" ? [html("button", { type: "button", class: "rg-go", onclick: () => this.compute(node.key) }, "compute this node")] : []),
       list, ...listed("computed from", parents), ...listed("used by", children));
   }
 

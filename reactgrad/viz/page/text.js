@@ -22,6 +22,18 @@ export function plainLines(text) {
 export const count = (n) => n.toLocaleString("en-US");
 export const some = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 
+/** Return a number as it is read at a glance, and other text cut short. */
+export function short(text) {
+  const number = Number(text);
+  if (text && Number.isFinite(number)) return Math.abs(number) >= 1e6 || (number && Math.abs(number) < 1e-3) ? number.toPrecision(4) : String(+number.toPrecision(6));
+  return plain(text ?? "", 24);
+}
+
+/** Say what nodes take, as far as that is known. */
+export function about(n, { cost, unknown }) {
+  return n === unknown ? "" : `, about ${time(cost)}${unknown ? ` and ${count(unknown)} never measured` : ""}`;
+}
+
 export function time(ms) {
   if (ms >= 1000) return `${(ms / 1000).toPrecision(3)} s`;
   return ms >= 0.1 ? `${ms.toPrecision(3)} ms` : `${(ms * 1000).toPrecision(3)} µs`;
