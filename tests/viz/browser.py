@@ -82,10 +82,10 @@ class Seen:
         return self.page.locator(".rg-box").evaluate_all(script)
 
     def keys(self, kind: str) -> set[int]:
-        """Keys of the boxes of one look, or with one class, such as ``rg-plan``."""
+        """Keys of the nodes drawn with one look, or with one class, such as ``rg-plan``."""
         css = f".rg-box.{kind}" if kind.startswith("rg-") else f'.rg-box[data-look="{kind}"]'
         found = self.page.locator(css).evaluate_all("all => all.map(b => b.dataset.key)")
-        return {int(key) for key in found}
+        return {int(key) for key in found if key.isdecimal()}
 
     def text(self, css: str) -> str:
         return self.page.locator(css).inner_text()

@@ -108,8 +108,8 @@ def test_a_change_marks_what_would_run_and_computes_when_asked(
         assert lit == sum(
             1
             for var in plan.nodes
-            for parent in set(var.parents)
-            if parent is model.w or parent in set(plan.nodes)
+            for parent in set(g[var.name].parents)
+            if parent is model.w or parent in plan.nodes
         )
         assert model.key("w") in seen.keys("rg-changed")
         seen.page.get_by_role("button", name="compute what is stale").click()

@@ -41,7 +41,7 @@ def test_before_the_first_run_it_says_so(chromium_page: Any) -> None:
     nodes = model(g)
     with live(chromium_page, g) as seen:
         assert nodes["loss"].is_stale
-        assert seen.text(".rg-status") == "nothing has run yet"
+        assert seen.text(".rg-status") == "nothing has run yet; 8 of 8 would run"
 
 
 def test_a_node_with_a_gradient_is_not_said_to_have_none(chromium_page: Any) -> None:

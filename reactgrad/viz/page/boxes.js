@@ -86,6 +86,8 @@ export const Boxes = (Base) => class extends Base {
     if (members.includes(this.chosen)) classes.push("rg-chosen");
     if (this.at == null && !this.busy && members.some((key) => this.waiting.has(key))) classes.push("rg-wait");
     if (members.some((key) => this.changed.has(key))) classes.push("rg-changed");
+    const side = this.sideOf(members);
+    if (side) classes.push("rg-side", `rg-${side}`);
     if (preview) {
       if (members.some((key) => preview.plan.has(key))) classes.push("rg-plan");
       else if (members.some((key) => preview.cone.has(key))) classes.push("rg-cone");
@@ -106,6 +108,8 @@ export const Boxes = (Base) => class extends Base {
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
     const now = state && (state.value || (state.was ? `was ${state.was}` : state.shape));
     const value = state ? plain(state.state === "error" ? state.error : now) : "";
+    const side = this.sideOf([box.node]);
+    if (side) words.splice(0, 1, { both: "in both runs", former: `only run ${count(this.other + 1 + this.known.dropped)}`, latter: "only this run" }[side]);
     const label = [plain(node.name), node.gradient ? "adjoint" : node.type, WORDS[look], box.mark, ...node.marks,
       state && `version ${state.version}`, value, classes.includes("rg-plan") && "will run"];
     return { look, classes, rows: [name, value, words.join(" · ")], label: label.filter(Boolean).join(", ") };

@@ -2,6 +2,7 @@
 //
 // in:  graph  nodes, edges, states, controls     view   boxes, lines and frames, laid out
 //      frame  states that differ, runs           why    facts of one node
+//      begin  all of a recording was told
 //      arrange {layer, focus}  nobody else makes that view: the page does
 //      busy   whether something is computed,     running  nodes that are being computed
 //             and what is to run for it                   and those that have ended
@@ -23,9 +24,10 @@ import { Panel } from "./panel.js";
 import { pictureOf } from "./picture.js";
 import { Search } from "./search.js";
 import { outline } from "./shapes.js";
+import { Story } from "./story.js";
 import { WORDS, about, count, plain, plainLines, some } from "./text.js";
 
-class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
+class Explorer extends Story(Moving(Search(Panel(Controls(Boxes(Object)))))) {
   constructor(model, el) {
     super();
     this.model = model;
@@ -108,6 +110,9 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
       case "why":
         this.facts.set(message.key, message);
         break;
+      case "begin": // of a recording: all runs have been told
+        this.begin();
+        break;
       case "busy":
         if (!message.busy) this.stopped = this.stopping; // what is left can go on
         this.busy = message.busy;
@@ -180,24 +185,26 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
       this.legend.append(html("li", {}, svg("svg", { viewBox: "-40 -32 80 64", "aria-hidden": "true", class: "rg-key" },
         svg("path", { d: outline(look, 72, 48), class: `rg-shape rg-${look}` })), WORDS[look]));
     }
+    this.buildStory();
     this.root = html("div", { class: "rg-explorer", role: "application", "aria-label": "graph explorer", onkeydown: (event) => this.anyKey(event) },
-      html("header", {}, this.title, this.status, this.note, this.problem),
+      html("header", {}, this.title, this.status, this.about, this.note, this.problem),
       html("div", { class: "rg-bar", role: "toolbar", "aria-label": "view" },
         this.switch, this.go, this.stop, this.progress,
         html("span", { class: "rg-search" }, this.search, this.hits), this.layer,
         button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
         button("fit", "show all", () => this.fit(true)), this.back, this.settle),
       this.controls,
-      html("div", { class: "rg-stage" }, this.map, html("div", { class: "rg-below" }, this.hint, this.legend)),
+      html("div", { class: "rg-stage" }, this.map, this.compared2, html("div", { class: "rg-below" }, this.hint, this.legend)),
       this.panel,
-      html("footer", {}, button("◀", "former run", () => this.goTo((this.at ?? this.known.timeline.length) - 1)), this.scrub,
+      html("footer", {}, button("◀", "former run", () => this.goTo((this.at ?? this.known.timeline.length) - 1)), html("div", { class: "rg-line-of-runs" }, this.bars, this.scrub),
         button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
-        button("now", "the present state", () => this.goTo(Infinity)), this.runText));
+        button("now", "the present state", () => this.goTo(Infinity)), this.against, this.runText));
     el.append(html("div", { class: "rg-outer" }, this.root));
     // An extra line above the map must not move the part that is in view, unless it hides the answer.
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
-      const other = contentRect.width !== this.width;
+      const other = contentRect.width !== this.width || Math.abs(contentRect.height - this.height) > 24;
       this.width = contentRect.width;
+      if (other) this.height = contentRect.height;
       if (!this.view) return;
       if (!this.moved && this.boxes.length && (other || !this.inSight(this.mainBox()))) this.fit();
       if (other && this.boxOf.has(this.chosen)) this.intoSight(this.boxOf.get(this.chosen)); // the panel may lie over it now
@@ -218,11 +225,14 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     this.pending.clear();
     const { known } = this, { timeline } = known;
     const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
-    const run = timeline.at(this.at ?? -1)?.run ?? known.last;
+    const shown = this.at ?? timeline.length - 1;
+    this.drawStory();
     this.changed = (this.at == null ? this.waiting.size || !timeline.length ? known.changes : timeline.at(-1).changes : timeline[this.at].changes) ?? new Map();
-    if (this.view) this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered));
+    if (this.view) this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered, states));
     const waits = this.at == null && this.waiting.size > 0 && !this.busy && !this.running.size;
-    setText(this.status, this.busy || this.running.size ? this.computingText() : waits ? this.waitingText() : run ? headline(run, states, known) : "nothing has run yet");
+    const ran = shown >= 0 ? this.runLine(shown, states) : known.last ? headline(known.last, states, known) : "nothing has run yet";
+    const told = waits ? (known.changes.size ? "" : `${ran}; `) + this.waitingText() : ran;
+    setText(this.status, this.busy || this.running.size ? this.computingText() : told);
     setText(this.note, this.view ? this.noteText() : "");
     this.stop.hidden = !this.busy;
     this.progress.hidden = !this.busy || this.total < 2;
@@ -240,7 +250,11 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     const partly = this.at != null && !timeline[this.at].whole ? " (values were not kept)" : "";
     setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}${partly}`
       : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : "no runs yet");
-    for (const [key, field] of this.recorded) setText(field, plain(states.get(key)?.value ?? "", 40));
+    for (const [key, field] of this.recorded) {
+      setText(field, plain(states.get(key)?.value ?? "", 40));
+      field.parentNode.classList.toggle("rg-set", this.changed.has(key));
+    }
+    for (const [key, { element }] of this.fields) element.classList.toggle("rg-set", this.changed.has(key));
     this.drawPanel();
   }
 
@@ -302,11 +316,11 @@ class Explorer extends Moving(Search(Panel(Controls(Boxes(Object))))) {
     }
     const node = key == null ? null : this.known.nodes.get(key);
     const settable = node?.type === "input" || node?.type === "param";
-    this.hovered = settable && !node.gone && this.at == null ? key : null;
+    this.hovered = settable && !node.gone && (this.at == null || !this.live) ? key : null;
     if (this.hovered == null) {
       setText(this.hint, "");
     } else {
-      const { cone, plan, cost, unknown } = this.known.preview(key);
+      const { cone, plan, cost, unknown } = this.known.preview(key, this.states);
       setText(this.hint, `a change of ${plain(node.name, 40)} makes ${some(cone.size, "node")} stale; a read then runs ${count(plan.size)}${about(plan.size, { cost, unknown })}`);
     }
     this.draw();

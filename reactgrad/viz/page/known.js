@@ -131,13 +131,13 @@ export class Known {
   }
 
   /** Return the nodes that a change of a node makes stale, and all nodes that a read would then run. */
-  preview(key) {
+  preview(key, states = this.now) {
     const open = new Map([...this.children].map(([parent, children]) =>
       [parent, children.filter((child) => !this.nodes.get(child).marks.includes("pinned"))]));
     const cone = this.reach([key], open);
     cone.delete(key);
     const asked = this.reach(this.targets, this.parents);
-    const plan = [], states = this.now;
+    const plan = [];
     for (const node of this.nodes.values()) {
       const state = states.get(node.key);
       if (!state || isLeaf(node) || !asked.has(node.key)) continue;

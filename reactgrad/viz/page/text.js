@@ -25,7 +25,10 @@ export const some = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 /** Return a number as it is read at a glance, and other text cut short. */
 export function short(text) {
   const number = Number(text);
-  if (text && Number.isFinite(number)) return Math.abs(number) >= 1e6 || (number && Math.abs(number) < 1e-3) ? number.toPrecision(4) : String(+number.toPrecision(6));
+  if (text && Number.isFinite(number)) {
+    const size = Math.abs(number), six = +number.toPrecision(6);
+    return size >= 1e9 || (size && size < 1e-4) ? String(six) : six.toLocaleString("en-US", { maximumFractionDigits: 9, useGrouping: size >= 1e4 });
+  }
   return plain(text ?? "", 24);
 }
 
