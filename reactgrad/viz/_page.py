@@ -15,7 +15,7 @@ HERE = Path(__file__).parent / "page"
 # Each imports from those before it only.
 MODULES = (
     *("text", "elements", "shapes", "known", "picture", "layout"),
-    *("boxes", "controls", "panel", "search", "moving", "story", "explorer"),
+    *("boxes", "controls", "panel", "search", "moving", "story", "seeing", "explorer"),
 )
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[a-z]+\.js\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |class |function |async )", re.MULTILINE)

@@ -46,6 +46,7 @@ export const Boxes = (Base) => class extends Base {
     this.back.hidden = !view.focus;
     this.settle.hidden = !this.compared;
     this.moved = false;
+    this.layMini();
     this.fit();
     if (this.wanted != null && this.boxOf.has(this.wanted)) this.bringUp(this.wanted);
     this.wanted = null;

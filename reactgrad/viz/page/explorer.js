@@ -23,11 +23,12 @@ import { Moving } from "./moving.js";
 import { Panel } from "./panel.js";
 import { pictureOf } from "./picture.js";
 import { Search } from "./search.js";
+import { Seeing } from "./seeing.js";
 import { outline } from "./shapes.js";
 import { Story } from "./story.js";
 import { WORDS, about, count, plain, plainLines, some } from "./text.js";
 
-class Explorer extends Story(Moving(Search(Panel(Controls(Boxes(Object)))))) {
+class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object))))))) {
   constructor(model, el) {
     super();
     this.model = model;
@@ -92,8 +93,11 @@ class Explorer extends Story(Moving(Search(Panel(Controls(Boxes(Object)))))) {
         this.listLayers();
         break;
       case "view":
-        this.view = message;
-        this.lay();
+        if (this.fold !== "scope" && message.focus[0] !== "#") this.arrange({ ...message, focus: this.view.focus, fold: this.fold });
+        else {
+          this.view = message;
+          this.lay();
+        }
         break;
       case "arrange": // the answer to "view" where nobody else makes pictures
         this.arrange(message);
@@ -186,15 +190,16 @@ class Explorer extends Story(Moving(Search(Panel(Controls(Boxes(Object)))))) {
         svg("path", { d: outline(look, 72, 48), class: `rg-shape rg-${look}` })), WORDS[look]));
     }
     this.buildStory();
+    this.buildSeeing();
     this.root = html("div", { class: "rg-explorer", role: "application", "aria-label": "graph explorer", onkeydown: (event) => this.anyKey(event) },
       html("header", {}, this.title, this.status, this.about, this.note, this.problem),
       html("div", { class: "rg-bar", role: "toolbar", "aria-label": "view" },
         this.switch, this.go, this.stop, this.progress,
-        html("span", { class: "rg-search" }, this.search, this.hits), this.layer,
+        html("span", { class: "rg-search" }, this.search, this.hits), this.layer, this.folds, this.colours, this.scale, this.profile,
         button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
         button("fit", "show all", () => this.fit(true)), this.back, this.settle),
       this.controls,
-      html("div", { class: "rg-stage" }, this.map, this.compared2, html("div", { class: "rg-below" }, this.hint, this.legend)),
+      html("div", { class: "rg-stage" }, this.map, this.mini, this.compared2, html("div", { class: "rg-below" }, this.hint, this.legend)),
       this.panel,
       html("footer", {}, button("◀", "former run", () => this.goTo((this.at ?? this.known.timeline.length) - 1)), html("div", { class: "rg-line-of-runs" }, this.bars, this.scrub),
         button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
@@ -228,7 +233,12 @@ class Explorer extends Story(Moving(Search(Panel(Controls(Boxes(Object)))))) {
     const shown = this.at ?? timeline.length - 1;
     this.drawStory();
     this.changed = (this.at == null ? this.waiting.size || !timeline.length ? known.changes : timeline.at(-1).changes : timeline[this.at].changes) ?? new Map();
-    if (this.view) this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered, states));
+    if (this.view) {
+      this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered, states));
+      this.drawColours(states);
+      this.drawWay();
+      this.drawMini();
+    }
     const waits = this.at == null && this.waiting.size > 0 && !this.busy && !this.running.size;
     const ran = shown >= 0 ? this.runLine(shown, states) : known.last ? headline(known.last, states, known) : "nothing has run yet";
     const told = waits ? (known.changes.size ? "" : `${ran}; `) + this.waitingText() : ran;
@@ -255,7 +265,8 @@ class Explorer extends Story(Moving(Search(Panel(Controls(Boxes(Object)))))) {
       field.parentNode.classList.toggle("rg-set", this.changed.has(key));
     }
     for (const [key, { element }] of this.fields) element.classList.toggle("rg-set", this.changed.has(key));
-    this.drawPanel();
+    if (this.profiled && this.chosen == null && !this.panel.hidden) this.drawProfile();
+    else this.drawPanel();
   }
 
   /** Describe the present state, and what is being computed. */
@@ -333,25 +344,38 @@ class Explorer extends Story(Moving(Search(Panel(Controls(Boxes(Object)))))) {
   }
 
   choose(drawn) {
-    if (drawn.box.node == null) this.look({ focus: drawn.box.open ?? drawn.box.key });
+    if (drawn.box.node == null) this.openGroup(drawn.box);
     else this.explain(drawn.box.node);
   }
 
-  look({ layer = this.view.layer, focus = "" }) {
+  look({ layer = this.view.layer, focus = "", fold = this.fold }) {
     if (focus && focus !== this.view.focus) this.trail.push(this.view.focus);
     if (!focus) this.trail = [];
-    this.say({ kind: "view", layer, focus });
+    this.show({ layer, focus, fold });
+  }
+
+  openGroup(box) {
+    if (box.open || !this.view.local) return this.look({ focus: box.open ?? box.key });
+    this.groups.set(`=${box.key}`, box.members);
+    return this.look({ focus: `=${box.key}` });
+  }
+
+  /** Make a view here, or ask for it. */
+  show({ layer, focus, fold }) {
+    this.fold = this.folds.value = fold;
+    if (focus[0] === "=" || (fold !== "scope" && focus[0] !== "#")) this.arrange({ layer, focus, fold });
+    else this.say({ kind: "view", layer, focus });
   }
 
   /** Make a view in the page. */
   arrange({ layer, focus, fold }) {
-    this.view = arranged(pictureOf(this.known, { layer, focus, fold }));
+    this.view = arranged(pictureOf(this.known, { layer, focus, fold, members: this.groups.get(focus) }));
     this.lay();
+    this.draw();
   }
 
   goBack() {
-    const focus = this.trail.pop() ?? "";
-    this.say({ kind: "view", layer: this.view.layer, focus });
+    this.show({ layer: this.view.layer, focus: this.trail.pop() ?? "", fold: this.fold });
   }
 
   goToNode(key) {

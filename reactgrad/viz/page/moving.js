@@ -59,6 +59,7 @@ export const Moving = (Base) => class extends Base {
   apply() {
     const { x, y, scale } = this.place;
     this.canvas.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
+    this.moveMini();
   }
 
   /** Show everything, if it can be read at that size or was asked for; else the answer and what is above it. */

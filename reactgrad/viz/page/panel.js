@@ -6,6 +6,7 @@ import { WORDS, count, plain, plainLines, time } from "./text.js";
 
 export const Panel = (Base) => class extends Base {
   explain(key) {
+    this.profiled = false;
     this.chosen = key;
     this.panel.hidden = false;
     this.root.classList.add("rg-open");
@@ -14,6 +15,8 @@ export const Panel = (Base) => class extends Base {
   }
 
   dismiss() {
+    this.profiled = false;
+    this.panelTold = "";
     this.chosen = null;
     this.panel.hidden = true;
     this.root.classList.remove("rg-open");

@@ -109,7 +109,7 @@ class Groups {
 }
 
 /** Return a view without places, for `arranged`. */
-export function pictureOf(known, { layer, focus, fold = "scope", limit = MOST_BOXES }) {
+export function pictureOf(known, { layer, focus, fold = "scope", limit = MOST_BOXES, members = null }) {
   let asked = null, path = [];
   if (focus[0] === "#") {
     asked = +focus.slice(1);
@@ -120,6 +120,10 @@ export function pictureOf(known, { layer, focus, fold = "scope", limit = MOST_BO
   if (asked != null) {
     wanted = new Set([...around(known, asked)].filter((key) => key === asked || of.has(key)));
     path = null;
+  } else if (members) {
+    wanted = new Set(members);
+    for (const key of members) for (const parent of known.parents.get(key)) if (of.has(parent)) wanted.add(parent);
+    [fold, path] = ["none", null];
   } else if (focus) {
     path = known.paths.get(focus) ?? [];
     const inside = new Set([...of].filter((key) => within(known.scopes[known.nodes.get(key).scope], path)));
