@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from graphlib import TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_the_way_of_a_change_is_lit(chromium_page: Any, tmp_path: Path) -> None:
     lit = {tuple(ends) for ends in seen.page.locator(".rg-line.rg-way").evaluate_all(script)}
     (exp,) = [var for var in nodes["sold"].parents if var.parents]
     way = [str(key_of(g, var)) for var in (nodes["share"], exp, nodes["sold"], nodes["profit"])]
-    assert lit == set(zip(way, way[1:], strict=False))
+    assert lit == set(pairwise(way))
     assert seen.keys("rg-on-way") == {int(key) for key in way}
     seen.page.locator(".rg-close").click()
     seen.until(lambda: seen.page.locator(".rg-line.rg-way").count() == 0)

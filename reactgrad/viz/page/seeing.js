@@ -50,7 +50,7 @@ export const Seeing = (Base) => class extends Base {
     const positive = known.filter((n) => n > 0), least = this.colour === "age" ? low : Math.min(...positive, high);
     this.boxes.forEach((drawn, i) => {
       const value = values[i], share = value == null || !known.length ? null : log(high) > log(least) ? (log(Math.max(value, least)) - log(least)) / (log(high) - log(least)) : 1;
-      const fill = share == null ? "" : `color-mix(in oklab, var(--heat) ${Math.round(100 * (this.colour === "age" ? 1 - share : share))}%, var(--page))`;
+      const fill = share == null ? "" : `color-mix(in oklab, var(--heat) ${Math.round(8 + 62 * (this.colour === "age" ? 1 - share : share))}%, var(--page))`;
       if (drawn.fill !== fill) drawn.shape.style.fill = drawn.fill = fill;
     });
     const word = { time: (n) => time(n), age: (n) => `${count(n)} ${n === 1 ? "run" : "runs"} ago`, size: (n) => String(+n.toPrecision(3)) }[this.colour];
