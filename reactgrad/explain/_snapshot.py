@@ -324,6 +324,17 @@ def computing(graph: Core) -> list[int]:
     return [number(slot) for slot in at_work(graph._scheduler)]
 
 
+def finished(graph: Core, since: int = 0) -> list[int]:
+    """Return the keys of the nodes that the read under way has computed, from the given position on.
+
+    Called from another thread, without waiting for a lock. Only a graph that is followed or recorded
+    knows them.
+    """
+    scheduler = graph._scheduler
+    stopwatch, number = scheduler.stopwatch, scheduler.topology.number
+    return [] if stopwatch is None else [number(step.slot) for step in stopwatch.steps[since:]]
+
+
 def adjoint_of(graph: Core, var: Handle) -> Handle | None:
     """Return the adjoint of a node in any live gradient; ``None`` if there is none."""
     with graph._lock:
@@ -423,7 +434,7 @@ def _node(
         texts.line(site),
         "" if error is None else told_error(error),
         _value(graph, slot) if values and state == "clean" else "",
-        (given is not None and scopes_in(given)) or texts.scopes(built),
+        (given is not None and scopes_in(given, host.named)) or texts.scopes(built),
         given is not None,
         op is FEED or (graph._subgraphs is not None and slot in graph._subgraphs.fed_by),
     )

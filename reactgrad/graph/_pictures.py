@@ -85,6 +85,8 @@ class Pictures(Core[Var]):
     ) -> None:
         """Write a picture of the graph, or of a part of it, to a file; see ``to_dot``.
 
+        A picture that would be too wide to look at has its scopes folded, and then fewer nodes.
+
         Parameters
         ----------
         path : str or path-like
@@ -106,12 +108,17 @@ class Pictures(Core[Var]):
         >>> y = rg.tanh(g.input(1.0))
         >>> g.draw("graph.svg")  # doctest: +SKIP
         """
-        from reactgrad.viz._ask import asked, checked
+        from reactgrad.viz._ask import asked, checked, drawn
         from reactgrad.viz._dot import dot_text
-        from reactgrad.viz._draw import draw
+        from reactgrad.viz._draw import MOST_WIDE, draw, is_picture
 
-        shown, title = asked(self, of, checked(since, layer, fold, limit))
-        draw(path, dot_text(shown, title), len(shown.boxes))
+        options = checked(since, layer, fold, limit)
+        if is_picture(path):
+            shown, text, _ = drawn(self, of, options, MOST_WIDE)
+        else:
+            shown, title = asked(self, of, options)
+            text = dot_text(shown, title)
+        draw(path, text, len(shown.boxes))
 
     def explore(
         self,
