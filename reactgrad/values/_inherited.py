@@ -20,7 +20,7 @@ from reactgrad.backend.machine._registers import Fused
 from reactgrad.backend.machine._relocation import Layout, ScratchError
 from reactgrad.nodes._op import CONST, Op
 from reactgrad.scheduler import Overlay, Plan, Step
-from reactgrad.values._columns import MISSING, UNBOUND
+from reactgrad.values._columns import MISSING, UNBOUND, Lent
 
 if TYPE_CHECKING:
     from reactgrad.backend import Spec
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MOST_LIKE = 32
 # So many runs earlier a plan of the origin is compiled for each fork that asks for it.
 HASTE = 8
+# In place of a model: one fork has asked for it.
+_ONCE: Any = object()
 # Arrays of fewer bytes are made as parts of one: larger ones should go one by one.
 SMALL = 1024
 # In a large array they begin at multiples of so many bytes.
@@ -140,8 +142,10 @@ def inherited(store: Any, origin: Any, plan: Plan) -> tuple[list[Step], list[int
     if not lock.acquire(False):
         return None
     try:
+        if max(plan.slots) >= len(origin.data) or not _as_there(store, origin, plan):
+            return None  # it has nodes that only the fork has, or defines otherwise
         model = _model(origin, plan)
-        if model is None or model.layout is None or not _as_there(store, origin, plan):
+        if model is None or model.layout is None:
             return None
         return _taken_over(store, model, model.layout)
     finally:
@@ -162,12 +166,18 @@ def _model(origin: Any, plan: Plan) -> Model | None:
     lent = None if origin.lent_calls is None else origin.lent_calls.get(plan.slots)
     if found is None and lent is not None:
         found, data = lent[:3], lent.data
-    if found is None or type(found[0]) is not Fused:
-        return None
     if origin.models is None:
         origin.models = {}
     model = origin.models.get(plan.slots)
-    if model is None or not model.holds(origin, found[0]):
+    if found is None:
+        if model is None:
+            origin.models[plan.slots] = _ONCE
+        elif model is _ONCE and (lent := _compiled(origin, plan)) is not None:
+            origin.lent_calls = (origin.lent_calls or {}) | {plan.slots: lent}
+            found, data = lent[:3], lent.data
+    if found is None or type(found[0]) is not Fused:
+        return None
+    if model is None or model is _ONCE or not model.holds(origin, found[0]):
         if not all(map(is_, map(origin.data.__getitem__, data), data.values())):
             del origin.lent_calls[plan.slots]  # type: ignore[index]  # the origin has other memory by now
             return None
@@ -175,6 +185,23 @@ def _model(origin: Any, plan: Plan) -> Model | None:
             origin.models.clear()
         model = origin.models[plan.slots] = Model(origin, plan, *found)
     return model
+
+
+def _compiled(origin: Any, plan: Plan) -> Lent | None:
+    """Return the calls of a plan in the memory of the origin, which has never run it, for its forks."""
+    scheduler, data = origin.scheduler, origin.data
+    if scheduler.computing or scheduler.frames or origin.policy is not None or origin.transient:
+        return None
+    if any(data[slot] is MISSING or type(origin.ops[slot]) is not Op for slot in plan.slots):
+        return None
+    steps, lends = origin.bind_all(plan.slots)
+    if lends or origin.registers is None:
+        return None
+    bound = [(slot, step) for slot, step in zip(plan.slots, steps, strict=True) if step is not None]
+    step_slots = [slot for slot, _ in bound]
+    calls, call_slots = origin.registers.programs(step_slots, [step for _, step in bound])
+    read = plan.sources(scheduler.topology.parents)
+    return Lent(calls, call_slots, step_slots, {at: data[at] for at in (*plan.slots, *read)})
 
 
 def _hasten(plan: Plan) -> None:

@@ -286,7 +286,10 @@ class Finding(Runs):
     ) -> None:
         for slot in (*plan.slots, *targets[:1]):  # members of a group were noted with it
             self._journaled[slot] = 1
-        self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks)))
+        transition = Transition(plan, self.staleness.state, tuple(marks))
+        self.plans.put(key, transition)
+        if self.plans.origin is not None:
+            self.plans.offer(key, transition)
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
         """Rebuild those of these nodes that are clean. Return whether there were any."""

@@ -291,3 +291,8 @@ class Transition:
         self.plan = plan
         self.state = state  # the state after the read
         self.marks = marks  # (slot, mark after the read) where it differs from before
+
+    def twin(self) -> Transition | None:
+        """Return the same transition for a fork; ``None`` if its plan holds more than nodes."""
+        plan = self.plan.twin()
+        return None if plan is None else Transition(plan, self.state, self.marks)

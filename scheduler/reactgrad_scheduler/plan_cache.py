@@ -17,6 +17,8 @@ from reactgrad_scheduler.topology import Topology
 MAX_PLANS = 65536
 MAX_SEEN = 4096
 MAX_PLANNED_NODES = 4_000_000
+# So many transitions, and groups, are kept for the forks of a graph.
+MAX_SHARED = 256
 
 _random = Random(0)
 
@@ -35,8 +37,6 @@ class PlanCache:
     ----------
     get
         ``get(key)``: the transition of ``key``, or ``None``.
-    known
-        ``known(slots)``: the group of these nodes, or ``None`` if they were not read together before.
     """
 
     __slots__ = (
@@ -51,9 +51,9 @@ class PlanCache:
         "enabled",
         "get",
         "kept",
-        "known",
         "nodes",
         "origin",
+        "shared",
     )
 
     def __init__(self) -> None:
@@ -62,7 +62,6 @@ class PlanCache:
         self._seen: set[int] = set()  # hashes of keys that came once
         self._keys_of: dict[int | Group, set[Key]] = {}  # keys of stored transitions, by their read
         self._groups: dict[tuple[int, ...], Group] = {}
-        self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
         # By member. Most nodes are in one group only, and all members of a group share its 1-tuple.
         self._groups_of: dict[int, tuple[Group] | set[Group]] = {}
         self._members = 0  # of all groups
@@ -73,6 +72,7 @@ class PlanCache:
         # That of the graph that the own one was forked from; nodes with smaller serials are the same there.
         self.origin: weakref.ref[PlanCache] | None = None
         self._before = 0
+        self.shared: Shared | None = None  # of its forks; None before the first read of one
 
     def follow(self, origin: PlanCache, topology: Topology) -> None:
         """Begin with the plans of the origin of a fork, whose nodes these are."""
@@ -89,23 +89,36 @@ class PlanCache:
         ):
             return None
         found = there.get(key)
-        plan = None if found is None else found.plan.twin()
-        if found is None or plan is None:
-            return None
-        for slot in plan.slots:
-            journaled[slot] = 1
-        own = Transition(plan, found.state, found.marks)
-        self.put(key, own)
+        if found is None and there.shared is not None:
+            found = there.shared.transitions.get(key)
+        own = None if found is None else found.twin()
+        if own is not None:
+            for slot in own.plan.slots:
+                journaled[slot] = 1
+            self.put(key, own)
         return own
+
+    def offer(self, key: Key, transition: Transition) -> None:
+        """Give the other forks of the origin a transition that was found here."""
+        there = None if self.origin is None else self.origin()
+        if (
+            there is not None
+            and there.shared is not None
+            and (twin := transition.twin()) is not None
+        ):
+            there.shared.offer(key, twin)
 
     def group_from_origin(
         self, slots: tuple[int, ...], serial: Column[int], journaled: Column[int]
     ) -> Group | None:
         """Return a group of the origin as its own from now on, ``None`` if there is none of these nodes."""
         there = None if self.origin is None else self.origin()
-        group = None if there is None else there.known(slots)
-        if group is None or any(serial[slot] >= self._before for slot in slots):
+        if there is None or any(serial[slot] >= self._before for slot in slots):
             return None
+        group = there.known(slots)
+        if group is None:
+            there.shared = there.shared or Shared()
+            group = there.shared.group(slots)
         for slot in slots:
             journaled[slot] = 1  # first: a group must not outlive its nodes
         return self.group(slots, group)
@@ -126,12 +139,21 @@ class PlanCache:
         if mark in self._seen:
             self._seen.remove(mark)
             return True
+        there = None if self.origin is None else self.origin()
+        if there is not None:
+            there.shared = there.shared or Shared()
+            if there.shared.came_before(mark):
+                return True
 
         # Half is dropped at random: of more keys in turn than fit, some then repeat in time.
         if len(self._seen) >= MAX_SEEN:
             self._seen = set(_random.sample([*self._seen], MAX_SEEN // 2))
         self._seen.add(mark)
         return False
+
+    def known(self, slots: tuple[int, ...]) -> Group | None:
+        """Return the group of these nodes, or ``None`` if they were not read together before."""
+        return self._groups.get(slots)
 
     def group(self, slots: tuple[int, ...], group: Group | None = None) -> Group:
         """Make a group of nodes, so that plans for reads of all of them are found by one look-up.
@@ -238,7 +260,7 @@ class PlanCache:
 
     def clear(self) -> None:
         """Drop all plans."""
-        self.origin = None
+        self.origin = self.shared = None
         self._transitions.clear()
         self._seen.clear()
         self._keys_of.clear()
@@ -255,6 +277,42 @@ class PlanCache:
             keys.discard(key)
             if not keys:
                 del self._keys_of[key[2]]
+
+
+class Shared:
+    """Reads that the forks of a graph have made, for the next ones. The graph itself does not use them.
+
+    A fork that ends has made each of its reads once or twice, and the next one makes the same. Threads may use this
+    at the same time: each line is one look-up or one write.
+    """
+
+    __slots__ = ("_groups", "_seen", "transitions")
+
+    def __init__(self) -> None:
+        self.transitions: dict[Key, Transition] = {}
+        self._groups: dict[tuple[int, ...], Group] = {}
+        self._seen: dict[int, None] = {}
+
+    def came_before(self, mark: int) -> bool:
+        """Return whether a fork has made a read with this hash before."""
+        if mark in self._seen:
+            return True
+        if len(self._seen) >= MAX_SEEN:
+            self._seen = {}
+        self._seen[mark] = None
+        return False
+
+    def offer(self, key: Key, transition: Transition) -> None:
+        """Keep a transition, which no graph will write to."""
+        if len(self.transitions) >= MAX_SHARED:
+            self.transitions = {}
+        self.transitions[key] = transition
+
+    def group(self, slots: tuple[int, ...]) -> Group:
+        """Return the group of these nodes, the same for all forks."""
+        if len(self._groups) >= MAX_SHARED:
+            self._groups = {}
+        return self._groups.setdefault(slots, Group(slots))
 
 
 def _nothing(key: Key) -> None:

@@ -187,6 +187,35 @@ def test_changes_of_the_origin_after_the_fork(
     del kept
 
 
+def test_forks_of_an_origin_that_was_read_once_take_over_from_the_third_on(
+    taken: list[bool],
+) -> None:
+    g, x, _, y = chain()
+    y.value
+    for i in range(5):
+        value = np.full((4, 2), 0.1 * i)
+        with g.whatif({x: value}) as w:
+            assert w[y].value.tobytes() == fresh({"x": value})[0]
+            w.check_invariants()
+    assert taken == [False, True, True, True, True]
+    g.check_invariants()
+    x.set(np.full((4, 2), 0.7))
+    assert y.value.tobytes() == fresh({"x": np.full((4, 2), 0.7)})[0]
+
+
+def test_nodes_that_only_a_fork_has_are_bound_there(taken: list[bool]) -> None:
+    g, x, _, y = chain()
+    known(x, y)
+    for i in range(4):
+        h = g.fork()
+        more = rg.tanh(h[y] * 2.0) + 1.0
+        h[x].set(np.full((4, 2), 0.1 * i))
+        other = rg.tanh(y * 3.0)  # the same row and serial as the fork's
+        value = np.frombuffer(fresh({"x": np.full((4, 2), 0.1 * i)})[0])[0]
+        assert more.value == np.tanh(value * 2.0) + 1.0
+        assert other.value == np.tanh(y.value * 3.0)
+
+
 def test_steps_with_scratch_of_their_own_are_bound_anew(taken: list[bool]) -> None:
     g = rg.Graph()
     x = g.input(np.linspace(-1.0, 1.0, 6), name="x")
