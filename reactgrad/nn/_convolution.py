@@ -154,7 +154,7 @@ class Conv2d(_Forth):
 
     Attributes
     ----------
-    weight : Var, shape (out_channels, in_channels // groups, *kernel_size)
+    weight : Var, shape ``(out_channels, in_channels // groups, *kernel_size)``
         Even up to ``1 / sqrt(fan_in)``.
     bias : Var or None, shape (out_channels,)
 
@@ -268,7 +268,7 @@ class ConvTranspose2d(_Back):
 
     Attributes
     ----------
-    weight : Var, shape (in_channels, out_channels // groups, *kernel_size)
+    weight : Var, shape ``(in_channels, out_channels // groups, *kernel_size)``
     bias : Var or None, shape (out_channels,)
     """
 

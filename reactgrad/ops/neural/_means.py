@@ -236,7 +236,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     Returns
     -------
     Var
-        Shape (N, C, *output_size).
+        Shape ``(N, C, *output_size)``.
 
     Raises
     ------
@@ -270,7 +270,7 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     Returns
     -------
     Var
-        Shape (N, C, *output_size).
+        Shape ``(N, C, *output_size)``.
 
     Raises
     ------

@@ -70,7 +70,7 @@ def _images(name: str, x: Any) -> Any:
 
 @deferred
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
-    """Return images in which `upscale_factor`² channels at a time have become the pixels of a larger image.
+    """Return images in which ``upscale_factor ** 2`` channels at a time have become the pixels of a larger image.
 
     Parameters
     ----------

@@ -409,7 +409,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     Returns
     -------
     Var, or a tuple of two
-        Shape (N, C, *output_size).
+        Shape ``(N, C, *output_size)``.
 
     Raises
     ------
@@ -445,7 +445,7 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = Fal
     Returns
     -------
     Var, or a tuple of two
-        Shape (N, C, *output_size).
+        Shape ``(N, C, *output_size)``.
 
     Raises
     ------

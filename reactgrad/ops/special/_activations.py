@@ -177,7 +177,7 @@ silu = public(SILU, 1, "x times its sigmoid, also called swish.", "[0.0, 1.0] ->
 mish = public(MISH, 1, "x times the tanh of its softplus.", "[0.0, 1.0] -> [0.         0.86509839]", __name__)
 log_sigmoid = public(LOG_SIGMOID, 1, "Logarithm of the sigmoid, accurate in both tails.", "[0.0, 40.0] -> [-6.93147181e-01 -4.24835426e-18]", __name__)
 tanhshrink = public(TANHSHRINK, 1, "x - tanh(x) without loss of digits near 0.", "[1e-3, 1.0] -> [3.33333200e-10 2.38405844e-01]", __name__)
-softsign = public(SOFTSIGN, 1, "x / (1 + |x|).", "[1.0, -3.0] -> [ 0.5  -0.75]", __name__)
+softsign = public(SOFTSIGN, 1, "``x / (1 + absolute(x))``.", "[1.0, -3.0] -> [ 0.5  -0.75]", __name__)
 hardsigmoid = public(HARDSIGMOID, 1, "x / 6 + 1/2, limited to 0 and 1; the gradient at the bends is 0.", "[0.0, 4.0] -> [0.5 1. ]", __name__)
 hardswish = public(HARDSWISH, 1, "x times its hardsigmoid.", "[1.0, 4.0] -> [0.66666667 4.        ]", __name__)
 # fmt: on
