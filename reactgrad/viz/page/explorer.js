@@ -6,9 +6,10 @@
 //      arrange {layer, focus}  nobody else makes that view: the page does
 //      busy   whether something is computed,     running  nodes that are being computed
 //             and what is to run for it                   and those that have ended
+//      table  some rows of an array
 //      mode   what a change does                 problem  a line of text, or ""
 // out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle,
-//      mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets}
+//      table {key, start}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets}
 //
 // The answer to a page's open carries that page's number; other pages of the same widget ignore it.
 //
@@ -28,6 +29,9 @@ import { outline } from "./shapes.js";
 import { Story } from "./story.js";
 import { WORDS, about, count, plain, plainLines, some } from "./text.js";
 
+const FRAME = 15; // least milliseconds between two messages with values
+const BRIEF = 40; // milliseconds of a run that is not worth a word
+
 class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object))))))) {
   constructor(model, el) {
     super();
@@ -39,6 +43,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     this.at = null; // the run that is shown; null: now
     this.chosen = null; // key of the node that the panel explains
     this.facts = new Map(); // facts of nodes that have arrived
+    this.tables = new Map(); // pages of tables that have arrived
     this.hovered = null;
     this.trail = []; // focuses to go back to
     this.pending = new Map(); // values to send
@@ -52,6 +57,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     this.waiting = new Set(); // nodes that a read would run
     this.mode = "once"; // or "asked": a change computes at once, or when that is asked for
     this.stopped = false;
+    this.sent = -Infinity; // when values were sent last
     this.page = Math.random();
     this.due = 0;
     this.draws = 0;
@@ -109,6 +115,10 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         break;
       case "frame":
         this.known.frame(message);
+        for (const key of this.tables.keys()) {
+          if (!message.states[key]) continue;
+          this.tables.delete(key); // it may hold other numbers now
+        }
         if (message.planned) this.waiting = new Set(message.planned);
         for (const told of message.controls ?? []) {
           this.values.set(told.key, told);
@@ -121,6 +131,9 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         break;
       case "begin": // of a recording: all runs have been told
         this.begin();
+        break;
+      case "table":
+        this.tables.set(message.key, message.table);
         break;
       case "busy":
         if (!message.busy) this.stopped = this.stopping; // what is left can go on
@@ -145,7 +158,8 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         setText(this.problem, plainLines(message.text));
         break;
     }
-    this.draw();
+    if (message.kind === "busy" && message.busy) setTimeout(() => this.draw(), BRIEF); // most runs have ended by then
+    else this.draw();
   }
 
   // --- what it consists of
@@ -228,11 +242,19 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     if (!this.due) this.due = requestAnimationFrame(() => { this.due = 0; this.drawNow(); });
   }
 
-  drawNow() {
-    if (!this.known) return;
-    this.root.dataset.draws = ++this.draws;
+  /** Send what was set: at once, or, within a frame of the last time, with the next frame. */
+  flush() {
+    if (!this.pending.size || performance.now() - this.sent < FRAME) return;
+    this.sent = performance.now();
     for (const [key, value] of this.pending) this.say({ kind: "set", key, value });
     this.pending.clear();
+  }
+
+  drawNow() {
+    if (!this.known) return;
+    if (this.pending.size && performance.now() - this.sent < FRAME) this.draw(); // they go with the next frame
+    this.root.dataset.draws = ++this.draws;
+    this.flush();
     const { known } = this, { timeline } = known;
     const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
     const shown = this.at ?? timeline.length - 1;
