@@ -64,6 +64,7 @@ class Seen:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        self.session: Any = None  # behind a live page
         page.on("console", self._complain)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))

@@ -70,6 +70,7 @@ class Live:
 
         class Socket(WebSocketHandler):
             def open(self, *args: Any, **kwargs: Any) -> None:
+                self.set_nodelay(True)
                 live._sockets.add(self)
 
             def on_message(self, message: str | bytes) -> None:
@@ -119,6 +120,7 @@ def live(
     served = Live(graph, **options)
     page = chrome.new_context(viewport={"width": size[0], "height": size[1]}).new_page()
     seen = Seen(page)
+    seen.session = served.session
     try:
         page.goto(served.url)
         page.wait_for_selector(".rg-explorer[data-draws] .rg-box")

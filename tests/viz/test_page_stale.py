@@ -82,8 +82,9 @@ def ask(seen: Seen) -> None:
     seen.until(lambda: seen.page.locator('[data-mode="asked"][aria-pressed="true"]').count() == 1)
 
 
-def number(seen: Seen, name: str, value: float) -> None:
+def number(seen: Seen, model: Model, name: str, value: float) -> None:
     seen.page.get_by_label(f"{name}, as a number").fill(str(value))
+    seen.until(lambda: float(model.g[name].value) == value)
 
 
 def test_a_change_marks_what_would_run_and_computes_when_asked(
@@ -92,8 +93,7 @@ def test_a_change_marks_what_would_run_and_computes_when_asked(
     g = model.g
     with live(chromium_page, g, layer="all", targets=model.targets) as seen:
         ask(seen)
-        number(seen, "w", 5.0)
-        seen.until(lambda: float(g["w"].value) == 5.0)
+        number(seen, model, "w", 5.0)
         shows_plan(seen, model)
         plan = g.plan(*model.targets)
         assert len(plan) >= 6
@@ -121,7 +121,7 @@ def test_a_change_marks_what_would_run_and_computes_when_asked(
 def test_one_node_can_be_asked_for(chromium_page: Any, model: Model) -> None:
     with live(chromium_page, model.g, layer="all", targets=model.targets) as seen:
         ask(seen)
-        number(seen, "w", 4.0)
+        number(seen, model, "w", 4.0)
         shows_plan(seen, model)
         seen.box(model.key("first")).click()
         seen.page.get_by_role("button", name="compute this node").click()
@@ -138,8 +138,7 @@ def test_at_once_what_is_shown_is_the_run_and_what_others_set_waits(
 ) -> None:
     with live(chromium_page, model.g, layer="all", targets=model.targets) as seen:
         for name, value in (("x", 3.0), ("w", 1.5), ("x", -2.0)):
-            number(seen, name, value)
-            seen.until(lambda name=name, value=value: float(model.g[name].value) == value)
+            number(seen, model, name, value)
             seen.until(lambda: not model.g.plan(*model.targets).nodes)
             shows_run(seen, model)
         model.w.set(9.0)  # as a cell would
@@ -155,7 +154,7 @@ def test_boxes_turn_green_as_they_finish_and_what_is_cancelled_can_go_on(
     g = model.g
     with live(chromium_page, g, layer="all", targets=model.targets) as seen:
         ask(seen)
-        number(seen, "w", 7.0)
+        number(seen, model, "w", 7.0)
         shows_plan(seen, model)
         planned = model.keys(g.plan(*model.targets).nodes)
         model.gate.clear()
@@ -176,6 +175,7 @@ def test_boxes_turn_green_as_they_finish_and_what_is_cancelled_can_go_on(
         seen.until(lambda: bar.evaluate("e => e.value") == done())
         seen.page.get_by_role("button", name="stop computing").click()
         seen.until(lambda: "cancelling" in seen.text(".rg-status"))
+        seen.until(lambda: seen.session._stop)  # it has arrived
         model.gate.set()
         seen.until(lambda: "cancelled" in seen.text(".rg-problem"))
         shows_plan(seen, model)
@@ -193,7 +193,7 @@ def test_boxes_turn_green_as_they_finish_and_what_is_cancelled_can_go_on(
 def test_a_second_page_is_in_the_same_mode(chromium_page: Any, model: Model) -> None:
     with live(chromium_page, model.g, targets=model.targets) as seen:
         ask(seen)
-        number(seen, "w", 3.0)
+        number(seen, model, "w", 3.0)
         seen.until(lambda: "would run" in seen.text(".rg-status"))
         other = seen.page.context.new_page()
         other.goto(seen.page.url)

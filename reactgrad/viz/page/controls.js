@@ -37,6 +37,7 @@ export const Controls = (Base) => class extends Base {
     const send = (next) => {
       made.touched = performance.now();
       this.pending.set(key, next);
+      this.flush();
       this.unhover(); // what runs and what was cut off is to be seen now, not what would be
       this.draw();
     };

@@ -28,6 +28,9 @@ import { outline } from "./shapes.js";
 import { Story } from "./story.js";
 import { WORDS, about, count, plain, plainLines, some } from "./text.js";
 
+const FRAME = 15; // least milliseconds between two messages with values
+const BRIEF = 40; // milliseconds of a run that is not worth a word
+
 class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object))))))) {
   constructor(model, el) {
     super();
@@ -52,6 +55,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     this.waiting = new Set(); // nodes that a read would run
     this.mode = "once"; // or "asked": a change computes at once, or when that is asked for
     this.stopped = false;
+    this.sent = -Infinity; // when values were sent last
     this.page = Math.random();
     this.due = 0;
     this.draws = 0;
@@ -140,7 +144,8 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         setText(this.problem, plainLines(message.text));
         break;
     }
-    this.draw();
+    if (message.kind === "busy" && message.busy) setTimeout(() => this.draw(), BRIEF); // most runs have ended by then
+    else this.draw();
   }
 
   // --- what it consists of
@@ -223,11 +228,19 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     if (!this.due) this.due = requestAnimationFrame(() => { this.due = 0; this.drawNow(); });
   }
 
-  drawNow() {
-    if (!this.known) return;
-    this.root.dataset.draws = ++this.draws;
+  /** Send what was set: at once, or, within a frame of the last time, with the next frame. */
+  flush() {
+    if (!this.pending.size || performance.now() - this.sent < FRAME) return;
+    this.sent = performance.now();
     for (const [key, value] of this.pending) this.say({ kind: "set", key, value });
     this.pending.clear();
+  }
+
+  drawNow() {
+    if (!this.known) return;
+    if (this.pending.size && performance.now() - this.sent < FRAME) this.draw(); // they go with the next frame
+    this.root.dataset.draws = ++this.draws;
+    this.flush();
     const { known } = this, { timeline } = known;
     const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
     const shown = this.at ?? timeline.length - 1;
