@@ -82,11 +82,14 @@ def graph_message(
 
 def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) -> Message:
     """Return the differences from the snapshot that was sent before, and the runs in between."""
-    former = {node.key: _state(node) for node in before.nodes}
+    former = before.by_key
     states: Message = {}
     for node in now.nodes:
+        earlier = former.get(node.key)
+        if earlier is node:  # taken from there
+            continue
         state = _state(node)
-        if former.get(node.key) != state:
+        if earlier is None or _state(earlier) != state:
             states[str(node.key)] = state
     computed = _computed(now)
     return {"kind": "frame", "states": states, "runs": [_run(run, computed) for run in runs]}

@@ -273,7 +273,8 @@ class Session:
         """Send the differences from what the pages have."""
         assert self._shown is not None
         edited, self._changed, self._edited = self._edited, False, False
-        former, now = self._shown, snapshot(self._graph, None, True)
+        former = self._shown
+        now = snapshot(self._graph, None, True, former, edited)
         runs = self._follower.take() if self._follower is not None else []
         if edited and (now.by_key.keys() != former.by_key.keys() or now.edges != former.edges):
             self._former = former
