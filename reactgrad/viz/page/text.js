@@ -19,7 +19,8 @@ export function plainLines(text) {
   return String(text).split("\n").map((line) => (line.match(/^ */)[0] + plain(line, 1000))).join("\n");
 }
 
-export const count = (n) => n.toLocaleString("en-US");
+const NUMBERS = new Intl.NumberFormat("en-US"); // once: making one takes longer than a redraw
+export const count = (n) => NUMBERS.format(n);
 export const some = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 
 /** Return a number as it is read at a glance, and other text cut short. */
