@@ -13,6 +13,7 @@ changes.
 - ``_messages``: the messages to the page; ``page/`` has its modules and its style, and ``_page``
   joins them.
 - ``_session``: connects a graph with its page; ``_explore`` makes both in a notebook.
+- ``_figures``: arrays as lines, images, histograms and tables.
 - ``_paths``: texts without the author's folders.
 - ``_export``: recorded runs and the page in one file, in which ``page/replay.js`` takes the place of the
   graph.

@@ -18,6 +18,7 @@ from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adj
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import told
+from reactgrad.viz._figures import figures, table
 from reactgrad.viz._html import abbreviated
 from reactgrad.viz._picture import Layer
 from reactgrad.viz._text import key_of_scope, sent
@@ -107,10 +108,16 @@ def why_message(graph: Core, key: int, var: Any) -> Message:
         "key": key,
         "text": sent(str(explain(graph, var))),
         "value": "" if value is None else sent(abbreviated(value)),
+        "figures": figures(value),
         "cutoff": _cutoff_text(var.cutoff),
         "gradient": _norm_text(gradient),
         "parents": [[sent(name), version] for name, version in _parents(var)],
     }
+
+
+def table_message(graph: Core, key: int, var: Any, start: int) -> Message:
+    """Return a page of the value of one node as a table."""
+    return {"kind": "table", "key": key, "table": table(present(graph, var), start)}
 
 
 def control(
@@ -177,7 +184,7 @@ def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
     return now.dtype.type(value) if isinstance(now, np.generic) else type(now)(value)
 
 
-KINDS = ("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute")
+KINDS = ("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute", "table")
 MODES = ("once", "asked")  # what a change does: compute at once, or when that is asked for
 
 _KINDS = {
@@ -197,7 +204,7 @@ def flaw(message: Any) -> str | None:
     if not isinstance(message, dict):
         return f"a message is an object, not {told(message):.60}"
     kind = message.get("kind")
-    if kind in ("set", "why") and _key(message.get("key")) is None:
+    if kind in ("set", "why", "table") and _key(message.get("key")) is None:
         return f"{kind!r} needs the key of a node, not {told(message.get('key')):.60}"
     if kind == "set" and "value" not in message:
         return "'set' needs a value"
@@ -215,6 +222,8 @@ def flaw(message: Any) -> str | None:
             isinstance(keys, list) and keys and all(_key(one) is not None for one in keys)
         ):
             return f"'compute' needs the keys of nodes, not {told(keys):.60}"
+    if kind == "table" and _key(message.get("start")) is None:
+        return f"'table' needs the number of a row, not {told(message.get('start')):.60}"
     if kind not in KINDS:
         return f"there is no message of the kind {told(kind):.60}"
     return None

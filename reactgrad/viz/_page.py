@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).parent / "page"
 # Each imports from those before it only.
 MODULES = (
-    *("text", "elements", "shapes", "known", "picture", "layout"),
+    *("text", "elements", "shapes", "known", "picture", "layout", "figures"),
     *("boxes", "controls", "panel", "search", "moving", "story", "seeing", "explorer"),
 )
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[a-z]+\.js\";\n", re.MULTILINE)

@@ -35,6 +35,7 @@ from reactgrad.viz._messages import (
     flaw,
     frame_message,
     graph_message,
+    table_message,
     wanted_value,
     why_message,
 )
@@ -187,6 +188,9 @@ class Session:
         elif kind == "why":
             for key, var in vars_of(self._graph, [int(ask["key"])]).items():
                 self._send(why_message(self._graph, key, var))
+        elif kind == "table":
+            for key, var in vars_of(self._graph, [int(ask["key"])]).items():
+                self._send(table_message(self._graph, key, var, int(ask["start"])))
         elif kind == "mode":
             self._mode = ask["mode"]
             self._send({"kind": "mode", "mode": self._mode})

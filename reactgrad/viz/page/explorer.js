@@ -6,9 +6,10 @@
 //      arrange {layer, focus}  nobody else makes that view: the page does
 //      busy   whether something is computed,     running  nodes that are being computed
 //             and what is to run for it                   and those that have ended
+//      table  some rows of an array
 //      mode   what a change does                 problem  a line of text, or ""
 // out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle,
-//      mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets}
+//      table {key, start}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets}
 //
 // The answer to a page's open carries that page's number; other pages of the same widget ignore it.
 //
@@ -42,6 +43,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     this.at = null; // the run that is shown; null: now
     this.chosen = null; // key of the node that the panel explains
     this.facts = new Map(); // facts of nodes that have arrived
+    this.tables = new Map(); // pages of tables that have arrived
     this.hovered = null;
     this.trail = []; // focuses to go back to
     this.pending = new Map(); // values to send
@@ -108,6 +110,10 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         break;
       case "frame":
         this.known.frame(message);
+        for (const key of this.tables.keys()) {
+          if (!message.states[key]) continue;
+          this.tables.delete(key); // it may hold other numbers now
+        }
         if (message.planned) this.waiting = new Set(message.planned);
         for (const told of message.controls ?? []) {
           this.values.set(told.key, told);
@@ -120,6 +126,9 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         break;
       case "begin": // of a recording: all runs have been told
         this.begin();
+        break;
+      case "table":
+        this.tables.set(message.key, message.table);
         break;
       case "busy":
         if (!message.busy) this.stopped = this.stopping; // what is left can go on

@@ -1,6 +1,7 @@
 // The panel that explains one node.
 
 import { html } from "./elements.js";
+import { figuresOf, tableOf } from "./figures.js";
 import { isLeaf, lookOf } from "./known.js";
 import { WORDS, count, plain, plainLines, time } from "./text.js";
 
@@ -32,7 +33,8 @@ export const Panel = (Base) => class extends Base {
     }
     const state = this.states.get(node.key), facts = this.at == null ? this.facts.get(node.key) : null;
     const moved = this.movedParents(node.key);
-    const signature = JSON.stringify([node.key, state, facts, moved, this.at]);
+    const page = this.at == null ? this.tables.get(node.key) : null;
+    const signature = JSON.stringify([node.key, state, facts, [...moved], this.at, page]);
     if (signature === this.panelTold) return;
     this.panelTold = signature;
     const rows = [
@@ -63,7 +65,10 @@ export const Panel = (Base) => class extends Base {
       html("h3", { dir: "auto" }, plain(node.name, 300)),
       ...(facts?.text ? [html("pre", { class: "rg-why", dir: "auto" }, plainLines(this.whyText(facts)))] : []),
       ...(this.live && this.at == null && state?.state === "stale" ? [html("button", { type: "button", class: "rg-go", onclick: () => this.compute(node.key) }, "compute this node")] : []),
-      list, ...listed("computed from", parents), ...listed("used by", children));
+      list,
+      ...(facts?.figures ? [figuresOf(facts.figures), ...(!this.live ? [] : page ? [tableOf(page, (start) => this.say({ kind: "table", key: node.key, start }))]
+        : [html("button", { type: "button", onclick: () => this.say({ kind: "table", key: node.key, start: 0 }) }, "as a table")])] : []),
+      ...listed("computed from", parents), ...listed("used by", children));
   }
 
   /** A live gradient, whose norm is shown, may not have been added to `.grad`. */
