@@ -11,9 +11,7 @@ from html import escape
 from . import pages
 
 ROW = re.compile(r"^\| (B\d+) \|(.*)\|$", re.MULTILINE)
-NUMBERS = re.compile(
-    r"([\d.,]+)× ?(faster|slower|fewer)? ?\(([\d.,]+)–([\d.,]+)\)"  # noqa: RUF001 - the dash of the tables
-)
+NUMBERS = re.compile(r"([\d.,]+)× ?(faster|slower|fewer)? ?\(([\d.,]+)–([\d.,]+)\)")
 TITLES = {
     "B1": "B1 · a random graph, beside NumPy by hand",
     "B2": "B2 · a random graph, beside PyTorch",
@@ -36,9 +34,9 @@ HEIGHT, LABEL, PLOT, SIDE = 22, 420, 300, 110
 
 HEAD = """# Benchmarks as pictures
 
-Each bar is a row of the [tables](benchmark_tables.md): the time of the peer by ours, on a scale of powers of ten. To the
-right of the line reactgrad is faster, to its left it is slower. The dark stroke goes from the lowest to the highest of three
-runs, and the small triangle stands at the goal. Colours say the same: **green is faster, orange is slower**.
+Each bar is a row of the [tables](benchmark_tables.md): the time of the peer by ours, on a scale of powers of ten. To
+the right of the line reactgrad is faster, to its left it is slower. The dark stroke goes from the lowest to the highest
+of three runs, and the small triangle stands at the goal. Colours say the same: **green is faster, orange is slower**.
 
 The machine had two cores, and was shared. Where the figures come from, and what bounds them, is in
 [benchmarks](benchmarks.md).
@@ -119,8 +117,8 @@ def _bar(bar: Bar, y: int, place: Callable[[float], float]) -> list[str]:
     short = label if len(label) <= 66 else label[:65] + "…"
     said = f"{_number(bar.speed)}×" if bar.speed >= 1 else f"{_number(1 / bar.speed)}× slower"
     lines = [
-        f'<g><title>{escape(label)}: {said}</title><text class="case" x="{LABEL - 10}" y="{y + 12}">{escape(short)}'
-        "</text>",
+        f"<g><title>{escape(label)}: {said}</title>",
+        f'<text class="case" x="{LABEL - 10}" y="{y + 12}">{escape(short)}</text>',
         f'<rect class="{kind}" x="{min(one, end):.1f}" y="{y + 2}" width="{max(abs(end - one), 1):.1f}" height="12"/>',
         f'<line class="spread" x1="{low:.1f}" x2="{high:.1f}" y1="{y + 8}" y2="{y + 8}"/>',
         f'<text class="said" x="{LABEL + PLOT + 8}" y="{y + 12}">{said}</text>',

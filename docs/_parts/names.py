@@ -51,7 +51,10 @@ JAX = {
     "fill_diagonal": "",
 }  # fmt: skip
 PLACES_TORCH = ("torch", "torch.nn.functional", "torch.special", "torch.linalg", "torch.fft")
-PLACES_JAX = ("jax.numpy", "jax.nn", "jax.scipy.special", "jax.numpy.linalg", "jax.scipy.linalg", "jax.numpy.fft", "jax.lax")  # fmt: skip
+PLACES_JAX = (
+    *("jax.numpy", "jax.nn", "jax.scipy.special", "jax.numpy.linalg", "jax.scipy.linalg"),
+    *("jax.numpy.fft", "jax.lax"),
+)
 
 
 def find(name: str) -> Any:
@@ -90,6 +93,7 @@ def main() -> None:
     import jax.scipy.special
     import jax.scipy.stats
     import torch
+
     from _parts.operations import groups
 
     table = {

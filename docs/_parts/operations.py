@@ -13,17 +13,18 @@ from . import figures, names, pages, reference
 
 HEAD = """# Ops in other libraries
 
-Every op by its name here, in NumPy, in PyTorch ({torch}) and in JAX ({jax}). A name in a column does the same thing, perhaps
-with other arguments, defaults or results. `F` is `torch.nn.functional`, `jnp` is `jax.numpy`. *Accuracy* is the largest error of the value in float64, in ulps, and behind the
-stroke that of its first derivative: see [accuracy](../accuracy.md). [All functions](../functions_of_arrays.md) says what each
-does, and [the reference](reference/index.rst) has its arguments.
+Every op by its name here, in NumPy, in PyTorch ({torch}) and in JAX ({jax}). A name in a column does the same thing,
+perhaps with other arguments, defaults or results. `F` is `torch.nn.functional`, `jnp` is `jax.numpy`. *Accuracy* is the
+largest error of the value in float64, in ulps, and behind the stroke that of its first derivative: see
+[accuracy](../accuracy.md). [All functions](../functions_of_arrays.md) says what each does, and
+[the reference](reference/index.rst) has its arguments.
 
 """
 SHORT = {"torch.nn.functional.": "F.", "jax.numpy.": "jnp."}
 SPEED = """## How fast they are
 
-Elementwise ops and reductions on large arrays, from the [tables](benchmark_tables.md) of the benchmarks: the time of the peer
-by ours. Above 1 reactgrad is faster.
+Elementwise ops and reductions on large arrays, from the [tables](benchmark_tables.md) of the benchmarks: the time of
+the peer by ours. Above 1 reactgrad is faster.
 
 | op | beside | 256 × 256 | 2048 × 2048 |
 |---|---|---|---|
@@ -44,7 +45,9 @@ def groups() -> dict[str, list[str]]:
 def accuracy() -> dict[str, str]:
     """Return the errors in float64 of ops that ``docs/accuracy.md`` has."""
     text = (pages.DOCS / "accuracy.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([\d.]+) / ([\d.]+) / [\d.]+ \|$", text, re.M)
+    rows = re.findall(
+        r"^\| `(\w+)` \|[^|]*\|[^|]*\| ([\d.]+) / ([\d.]+) / [\d.]+ \|$", text, re.MULTILINE
+    )
     return {name: f"{value} / {first}" for name, value, first in rows}
 
 
@@ -87,7 +90,7 @@ def _speeds() -> list[str]:
         case, _, size = bar.case.rpartition(", ")
         found.setdefault((case, bar.beside), {})[size] = bar.speed
     return [
-        f"| {case} | {beside} | {_shown(by, '256 × 256')} | {_shown(by, '2048 × 2048')} |\n"  # noqa: RUF001
+        f"| {case} | {beside} | {_shown(by, '256 × 256')} | {_shown(by, '2048 × 2048')} |\n"
         for (case, beside), by in found.items()
     ]
 
