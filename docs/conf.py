@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS), str(ROOT), str(ROOT / "scheduler")]
 
-from _parts import pages, reference  # noqa: E402
+from _parts import figures, operations, pages, recording, reference  # noqa: E402
 
 import reactgrad as rg  # noqa: E402
 
 pages.take()
 reference.write()
+operations.write()
+figures.write()
 
 project = "reactgrad"
 author = "The reactgrad authors"
@@ -49,10 +52,12 @@ add_module_names = False
 # An attribute in a docstring links by its last name, which other classes may have, too.
 suppress_warnings = ["ref.python"]
 
+EXTERNAL = re.compile(r'<a [^>]*href="(https?://[^"]+)"')
+
 html_theme = "furo"
 html_title = f"reactgrad {release}"
 html_static_path = ["_static"]
-html_extra_path: list[str] = []
+html_extra_path = [str(recording.write())]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
@@ -67,26 +72,16 @@ def _links(app: Any, docname: str, source: list[str]) -> None:
 def _external(app: Any, failure: Exception | None) -> None:
     """List links that lead out of the site: a build has no network, so nobody fetches them here."""
     if failure is None and app.builder.name == "html":
-        (Path(app.outdir) / "external_links.txt").write_text(
-            "\n".join(sorted(_found)) + "\n", encoding="utf-8"
-        )
-
-
-_found: set[str] = set()
-
-
-def _collect(app: Any, doctree: Any, docname: str) -> None:
-    from docutils import nodes
-
-    _found.update(
-        link["refuri"]
-        for link in doctree.findall(nodes.reference)
-        if link.get("refuri", "").startswith(("http:", "https:"))
-    )
+        site = Path(app.outdir)
+        found = {
+            link
+            for page in site.rglob("*.html")
+            for link in EXTERNAL.findall(page.read_text(encoding="utf-8"))
+        }
+        (site / "external_links.txt").write_text("\n".join(sorted(found)) + "\n", encoding="utf-8")
 
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", _links)
-    app.connect("doctree-resolved", _collect)
     app.connect("build-finished", _external)
-    return {"parallel_read_safe": True, "parallel_write_safe": False}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

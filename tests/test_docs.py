@@ -24,6 +24,11 @@ NEEDS = {
     "files.md": "safetensors",
     "models.md": "onnx",
     "neat.md": "neat",
+    "neuro_evolution.md": "neat",
+    "analyst.md": "pandas",
+    "scenario_table.md": "pandas",
+    "training_loop.md": "safetensors",
+    "pytorch_user.md": "safetensors",
     "tables.md": "pandas",
     "workbooks.md": "openpyxl",
 }
@@ -57,8 +62,11 @@ def test_a_page_runs_and_prints_what_stands_behind_its_arrows(
         lines = code.splitlines()
         for statement in ast.parse(code).body:
             printed = run_statement(statement, page, names)
-            span = lines[statement.lineno - 1 : statement.end_lineno]
-            shown = [line.partition("  # -> ")[2] for line in span if "  # -> " in line]
+            last = statement.end_lineno or statement.lineno
+            while lines[last : last + 1] and lines[last].startswith("# -> "):
+                last += 1  # arrows may stand below a statement, too
+            span = lines[statement.lineno - 1 : last]
+            shown = [line.partition("# -> ")[2] for line in span if "# -> " in line]
             if shown:
                 assert printed == shown
 

@@ -34,8 +34,8 @@ GROUPS: dict[str, tuple[str, str, str]] = {
         "Derivatives as live nodes, and of functions as in JAX.",
         (
             "grad value_and_grad vjp jvp hvp jacobian hessian HookHandle no_grad enable_grad inference "
-            "set_grad_enabled is_grad_enabled checkpoint checkpoint_sequential saved_tensors_hooks save_on_cpu save_on_disk "
-            "autocast GradScaler"
+            "set_grad_enabled is_grad_enabled checkpoint checkpoint_sequential saved_tensors_hooks "
+            "save_on_cpu save_on_disk autocast GradScaler"
         ),
     ),
     "what_if": (
