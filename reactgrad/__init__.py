@@ -32,6 +32,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``whatif``       what-if questions over many values, in forks
 - ``tables``       DataFrames and workbooks of Excel as live nodes
 - ``neurons``      neurons that grow by edits
+- ``serving``      ``reactgrad explore``
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
 ``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;

@@ -1,4 +1,4 @@
-"""The command line: ``reactgrad demo`` and ``reactgrad doctor``.
+"""The command line: ``reactgrad demo``, ``reactgrad explore`` and ``reactgrad doctor``.
 
 Exit codes: 0 success; 1 a check of the demo failed, or the output could not be written; 2 bad input
 or usage; 130 interrupted; 141 the reader of stdout closed it.
@@ -173,6 +173,26 @@ def _parser() -> argparse.ArgumentParser:
             "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
         )
 
+    explore = commands.add_parser(
+        "explore",
+        allow_abbrev=False,
+        help="show the graph of a Python file in a browser, and again whenever the file is saved",
+        description="Run a Python file, and serve the explorer of its graph to browsers of this machine, at an "
+        "address with a secret token. The file is run again when it is saved; values that were set stay. "
+        "Needs the extra serve.",
+    )
+    explore.add_argument(
+        "model",
+        metavar="FILE[:NAME]",
+        help="the file, and the name of a Graph, a Var, or a function that returns one "
+        "(default: the file's one graph)",
+    )
+    explore.add_argument(
+        "--port", type=_port, default=0, metavar="N", help="the port (default: one that is free)"
+    )
+    explore.add_argument("--open", action="store_true", help="open the page in your browser")
+    explore.set_defaults(run=_explore)
+
     doctor = commands.add_parser(
         "doctor",
         allow_abbrev=False,
@@ -304,6 +324,50 @@ def _training(arguments: argparse.Namespace) -> int:
         print(f"reactgrad demo {name}: error: a check failed; please report it", file=sys.stderr)
         return FAILED
     return FINE
+
+
+def _explore(arguments: argparse.Namespace) -> int:
+    from . import MissingExtraError
+    from .serving._model_file import split, trouble
+    from .serving._server import Server
+
+    path, name = split(arguments.model)
+    try:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is no file")
+        server = Server(path, name, arguments.port)
+    except MissingExtraError as error:
+        print(f"reactgrad explore: error: {error}", file=sys.stderr)
+        return USAGE
+    except (KeyboardInterrupt, OSError):
+        raise
+    except BaseException as error:  # the file may raise anything, SystemExit too
+        print(f"reactgrad explore: error: {trouble(path, error)}", file=sys.stderr)
+        return USAGE
+
+    def ready() -> None:
+        print(
+            f"{path.name} is shown at\n\n    {server.address}\n\n"
+            "and again whenever it is saved. Ctrl-C ends this.",
+            flush=True,
+        )
+        if arguments.open:
+            import webbrowser
+
+            webbrowser.open(server.address)
+
+    try:
+        server.run(ready)
+    except KeyboardInterrupt:  # the way to end it
+        pass
+    return FINE
+
+
+def _port(text: str) -> int:
+    """Return the number given as ``--port``."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:7]) < 2**16):
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535, found {text[:40]!r}")
+    return int(text)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

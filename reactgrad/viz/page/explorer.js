@@ -88,7 +88,12 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
       case "graph":
         message = { ...message, nodes: message.nodes.map(asNode) };
         if (message.edit && this.known) this.known.learn(message);
-        else this.known = new Known(message);
+        else {
+          this.known = new Known(message);
+          this.at = null;
+          this.facts.clear();
+          if ("chosen" in message) this.chosen = message.chosen; // in another model
+        }
         this.live = message.live;
         this.root.classList.toggle("rg-live", message.live);
         this.compared = message.compared;
