@@ -1,4 +1,4 @@
-"""Who may ask: pages of this machine that know the token, and nobody else.
+"""The guard at the door: pages of this machine that know the token may ask, and nobody else.
 
 A page of any site may send requests to a port of this machine. Its browser says so in ``Origin``, and where a
 name of that site leads here, in ``Host``. Both are compared with the names of this server.
