@@ -28,7 +28,6 @@ _OPTIONAL = (
     "scipy",
     "cupy",
     "numba",
-    "tqdm",
     "matplotlib",
     "ipywidgets",
     "dask",

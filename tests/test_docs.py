@@ -19,7 +19,6 @@ NEEDS = {
     "models.md": "onnx",
     "neat.md": "neat",
     "tables.md": "pandas",
-    "tracking.md": "tqdm",
     "workbooks.md": "openpyxl",
 }
 CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
