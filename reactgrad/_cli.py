@@ -12,7 +12,8 @@ import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -20,19 +21,25 @@ from . import __version__
 
 FINE, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
-_OPTIONAL = (
-    "anywidget",
-    "pygraphviz",
-    "safetensors",
-    "neat",
-    "scipy",
-    "cupy",
-    "numba",
-    "matplotlib",
-    "ipywidgets",
-    "dask",
-    "threadpoolctl",
-)
+# Optional packages by the name of their import: the extra that brings each, and what it is for.
+_OPTIONAL = {
+    "anywidget": ("jupyter", "the explorer in notebooks"),
+    "cupy": ("cuda13", "arrays on GPUs"),
+    "distributed": ("farm", "scenarios on a cluster"),
+    "matplotlib": ("plot", "rg.plot"),
+    "mpi4py": ("distributed", "ranks of MPI"),
+    "neat": ("neat", "networks that evolve"),
+    "numba": ("jit", "compiled loops"),
+    "onnx": ("onnx", "models of ONNX"),
+    "openpyxl": ("excel", "workbooks of Excel"),
+    "pandas": ("tables", "DataFrames"),
+    "pygraphviz": ("viz", "pictures of graphs"),
+    "safetensors": ("io", "files of graphs"),
+    "tensorboard": ("tensorboard", "logs for TensorBoard"),
+    "threadpoolctl": ("threads", "rg.set_num_threads also for BLAS"),
+    "uvicorn": ("serve", "reactgrad explore"),
+}
+_WITHOUT_AN_EXTRA = ("scipy", "ipywidgets")
 _THREAD_VARIABLES = (
     "REACTGRAD_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -195,7 +202,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor",
         allow_abbrev=False,
-        help="show versions, backend, GPU and threads",
+        help="show versions, backend, GPU and threads, and which extra brings what is absent",
         description="Show what this installation consists of: paste it into a bug report.",
     )
     doctor.set_defaults(run=_doctor)
@@ -370,16 +377,21 @@ def _port(text: str) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    present = {name: version for name in _OPTIONAL if (version := _version(name))}
+    names = (*_OPTIONAL, *_WITHOUT_AN_EXTRA)
+    present = {name: version for name in names if (version := _version(name))}
     kind = f"{platform.python_implementation()}, {platform.system()} {platform.machine()}"
-    absent = [name for name in _OPTIONAL if name not in present]
+    absent = [
+        f"{name}, for {use}: pip install 'reactgrad[{extra}]'"
+        for name, (extra, use) in _OPTIONAL.items()
+        if name not in present
+    ]
     rows = (
         ("reactgrad", f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
         ("python", f"{platform.python_version()} ({kind})"),
         ("numpy", _version("numpy") or "missing"),
         ("networkx", _version("networkx") or "missing; install it with: pip install networkx"),
-        ("optional", ", ".join(f"{name} {version}" for name, version in present.items()) or "none"),
-        ("absent", ", ".join(absent) or "none"),
+        ("optional", _wrapped(f"{name} {version}" for name, version in present.items())),
+        ("absent", f"\n{'':<11}".join(absent) or "none"),
         ("backend", "numpy" + (", cupy" if "cupy" in present else "")),
         ("gpu", _gpu()),
         ("driver", _driver()),
@@ -389,6 +401,13 @@ def _doctor(arguments: argparse.Namespace) -> int:
     )
     _print("\n".join(f"{name:<10} {value}" for name, value in rows))
     return FINE
+
+
+def _wrapped(parts: Iterable[str]) -> str:
+    """Return words with commas between them, on lines of 100 letters below each other."""
+    text = ", ".join(part.replace(" ", "\0") for part in parts) or "none"
+    lines = textwrap.wrap(text, 100 - 11, break_on_hyphens=False)
+    return f"\n{'':<11}".join(lines).replace("\0", " ")
 
 
 def _seed(text: str) -> int:
