@@ -20,9 +20,15 @@ MOST_QUIET = 1000  # boxes that Graphviz lays out without a warning
 LEAST_BOXES, MOST_TRIED = 12, 400  # of pictures that are made narrower
 
 
-def asked(graph: Core, of: Any, options: Options) -> tuple[Picture, str]:
-    """Return the picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
-    now = snapshot(graph, of._run if isinstance(of, Run) else None)
+def asked(graph: Core, of: Any, options: Options, *, values: bool = False) -> tuple[Picture, str]:
+    """Return the picture of a graph or of a part of it, and its title; see ``Graph.to_dot``.
+
+    Parameters
+    ----------
+    values
+        True if boxes show the values of nodes.
+    """
+    now = snapshot(graph, of._run if isinstance(of, Run) else None, values)
     only, title = _part(graph, now, of)
     # For a node its own kind decides the layer; a plan or a run is shown whole.
     meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
@@ -32,13 +38,13 @@ def asked(graph: Core, of: Any, options: Options) -> tuple[Picture, str]:
 
 
 def drawn(graph: Core, of: Any, options: Options, most: float) -> tuple[Picture, str, str]:
-    """Return a picture that is at most so many points wide, its DOT text, and its title.
+    """Return a picture that is at most so many points wide, with values, its DOT text, and its title.
 
     Where the one that was asked for is wider, its scopes are folded, and then fewer boxes are shown;
     the title says so.
     """
     for tried in _narrower(options):
-        found, title = asked(graph, of, tried)
+        found, title = asked(graph, of, tried, values=True)
         text = dot_text(found, title)
         # With a stub for each box that has more neighbours, Graphviz would warn that it takes long.
         stubs = len(found.more_parents) + len(found.more_children)
