@@ -16,6 +16,7 @@ from reactgrad.viz._draw import width
 from reactgrad.viz._picture import Layer, Options, Picture, picture
 
 LAYERS = ("values", "gradients", "all")
+MOST_ENDS = 6  # answers that a picture shows, whatever it leaves out
 MOST_QUIET = 1000  # boxes that Graphviz lays out without a warning
 LEAST_BOXES, MOST_TRIED = 12, 400  # of pictures that are made narrower
 
@@ -34,7 +35,8 @@ def asked(graph: Core, of: Any, options: Options, *, values: bool = False) -> tu
     meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
     if options.layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
         options = options._replace(layer="all")
-    return picture(now, only=only, one_way=True, **options._asdict()), title
+    first = now.ends[-MOST_ENDS:] if values and only is None else ()
+    return picture(now, only=only, one_way=True, first=first, **options._asdict()), title
 
 
 def drawn(graph: Core, of: Any, options: Options, most: float) -> tuple[Picture, str, str]:
