@@ -162,12 +162,14 @@ def _seen(graph: Core, of: Any = None) -> str:
     except MissingExtraError as missing:
         found, _ = asked(graph, of, options)
         nodes = [box.node for box in found.boxes if box.node is not None]
-        return _nodes(nodes, found.total) + f"<div style='color:#666'>{escape(str(missing))}</div>"
+        return (
+            table_of(nodes, found.total) + f"<div style='color:#666'>{escape(str(missing))}</div>"
+        )
     # As wide as the notebook at most, with its ratio of width to height.
     return svg[svg.index("<svg") :].replace("<svg", '<svg style="max-width:100%;height:auto"', 1)
 
 
-def _nodes(nodes: Sequence[NodeSnapshot], total: int) -> str:
+def table_of(nodes: Sequence[NodeSnapshot], total: int) -> str:
     """Return a table of nodes."""
     rows = [
         (

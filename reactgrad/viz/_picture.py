@@ -376,7 +376,9 @@ def _neighbourhood(
         near[line.child].append(line.parent)
     # At most half of the room, so that what surrounds them is seen, too.
     asked = [box.key for box in boxes if not set(first).isdisjoint(box.members)]
-    seeds = [*asked, *_seeds(boxes)] if first else _seeds(boxes)
+    seeds = _seeds(boxes)
+    if asked:  # where nearly all is stale, say, the answers matter more than the first of these
+        seeds = [*asked, *(seeds if len(seeds) <= limit else ())]
     shown = dict.fromkeys(seeds[: max(limit // 2, 1)])
     queue = deque(shown)
     others = reversed(boxes)  # the next one, when these are connected to nothing else

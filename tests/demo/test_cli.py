@@ -15,6 +15,7 @@ import reactgrad
 from reactgrad import _cli, demo
 from reactgrad._cli import main
 from tests.__main__ import ROOT
+from tests.viz.book import held
 
 COMMAND = [sys.executable, "-X", "dev", "-W", "error", "-m", "reactgrad"]
 GOOD = "symbol,date,price\nA,Jan 1 2000,10\nA,Feb 1 2000,11\nA,Mar 1 2000,10.5\n"
@@ -317,12 +318,7 @@ def test_the_demo_as_a_page(capsys, tmp_path) -> None:
     data.write_text("\n".join(["symbol,date,price", *months]))
     assert main(["demo", "--data", str(data), "--html", str(path)]) == 0
     assert str(path) in capsys.readouterr().out
-    page = path.read_text()
-    found = re.search(
-        r'<script type="application/json" id="recorded">(.*?)</script>', page, re.DOTALL
-    )
-    assert found
-    recorded = json.loads(found[1])
+    recorded = held(path)
     runs = [run for frame in recorded["frames"] for run in frame["runs"]]
     assert len(runs) == 6  # all, and five changes
     assert len(runs[0]["ran"]) == runs[0]["nodes"]

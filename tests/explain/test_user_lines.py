@@ -20,9 +20,9 @@ from reactgrad.nodes import _site
 from reactgrad.nodes._site import site_text
 
 PACKAGE = Path(rg.__file__).parent
-# Folders of the package that raise or warn on behalf of a line; the backend sees arrays only.
+# Folders of the package that raise or warn on behalf of a line; the backend sees arrays only, `serving` is a command.
 PARTS = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-WITHOUT_LINES = {"backend", "demo", "flow"}
+WITHOUT_LINES = {"backend", "demo", "flow", "serving"}
 
 
 def place(back: int = 0) -> str:
