@@ -9,6 +9,7 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from bench._machine import describe, fix_threads
@@ -19,20 +20,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     Return 1 if outputs differ or a workload fails, whatever the figures; 2 where it cannot begin.
     """
-    fix_threads()
-    warnings.filterwarnings("ignore", module=r"(torch|jax|loman|pandas)\b")
-    from bench._peers import installed
-
-    if not installed("pytest_benchmark"):  # the modules below import it
-        print('python -m bench needs the bench extra: pip install -e ".[bench]"', file=sys.stderr)
-        return 2
-    from bench._case import Setting
-    from bench._measure import FULL, QUICK
-    from bench._run import lines
-    from bench._spread import spread
-    from bench._table import PERMUTED, Line, beside, header, printed
-    from bench._workloads import LATER, modules, numbers, workload_of
-
     parser = argparse.ArgumentParser("python -m bench", description=__doc__)
     parser.add_argument("workloads", nargs="*", metavar="B4", help="which ones; all by default")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that all runs")
@@ -53,6 +40,21 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--list", action="store_true", help="name the workloads and their cases")
     options = parser.parse_args(arguments)
+    fix_threads()
+    warnings.filterwarnings("ignore", module=r"(torch|jax|loman|pandas)\b")
+    from bench._peers import installed
+
+    if not installed("pytest_benchmark"):  # the modules below import it
+        print('python -m bench needs the bench extra: pip install -e ".[bench]"', file=sys.stderr)
+        return 2
+    from bench._case import Setting
+    from bench._measure import FULL, QUICK
+    from bench._run import lines
+    from bench._spread import spread
+    from bench._summary import summary
+    from bench._table import Line, beside, header, printed, wrapped
+    from bench._workloads import LATER, modules, numbers, workload_of
+
     chosen = [number.upper() for number in options.workloads] or numbers()
     unknown = set(chosen) - set(numbers())
     if unknown:
@@ -77,12 +79,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
 
     machine = describe()
-    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    began = perf_counter()
+    print("\n".join(wrapped(", ".join(f"{name} {value}" for name, value in machine.items()))))
     if options.quick:
         print("small sizes, few rounds: this shows that all runs and agrees; no figure counts")
     print(header(), flush=True)
     found: list[Line] = []
     variants: list[Line] = []
+    former: Line | None = None
     for module in modules():
         if workload_of(module).number not in chosen:
             continue
@@ -91,25 +95,22 @@ def main(arguments: list[str] | None = None) -> int:
             pace = replace(pace, budget=options.seconds)
         figures: list[Line] = []
         for line in lines(module, setting, pace):
-            print(printed(line), flush=True)
+            print(printed(line, former), flush=True)
+            former = line
             figures.append(line)
         found += figures
         if options.permuted:
             permuted = Setting(small=options.quick, permuted=True)
             for line, figure in zip(lines(module, permuted, pace), figures, strict=True):
                 line = beside(line, figure)
-                print(printed(line), flush=True)
+                print(printed(line, former), flush=True)
+                former = line
                 variants.append(line)
     for number in chosen:
         if number in LATER:
             print(f"{number:4} later: {LATER[number]}")
-    judged = [line.met for line in found if line.met is not None]
-    if judged:
-        print(f"{sum(judged)} of {len(judged)} goals met")
-    factors = [line.permuted for line in variants if line.permuted is not None and line.verdict]
-    if factors:
-        within = sum(factor <= PERMUTED for factor in factors)
-        print(f"{within} of {len(factors)} permuted variants within {PERMUTED}× of their figures")
+    told = summary(found, variants, quick=options.quick, seconds=perf_counter() - began)
+    print("\n".join(told))
     if options.json is not None:
         content: dict[str, Any] = {"machine": machine, "lines": [line.as_dict() for line in found]}
         if options.permuted:

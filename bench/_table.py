@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from textwrap import wrap
 from typing import Any
 
 from bench._goal import Goal
 
-HEADER = ("", "case", "ours", "peer", "", "ours : peer", "goal", "")
+HEADER = ("ours", "peer", "", "ours : peer", "goal", "")
 # The largest allowed ratio of a permuted variant to its figure; more means that the figure is tuned
 # to its graph.
 PERMUTED = 1.2
 
-WIDTHS = (4, 66, 10, 10, 22, 28, 8, 7)
+# The figures of a case stand under its name. A whole line is at most 100 wide.
+WIDTH = 100
+INDENT = 5
+WIDTHS = (10, 10, 22, 28, 9, 8)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def beside(line: Line, figure: Line) -> Line:
 
 def header() -> str:
     """Return the head of the table."""
-    return _row(HEADER) + "\n" + "-" * (sum(WIDTHS) + len(WIDTHS) - 1)
+    return _row(HEADER).rstrip() + "\n" + "-" * WIDTH
 
 
 def cells(line: Line) -> tuple[str, ...]:
@@ -100,18 +105,45 @@ def cells(line: Line) -> tuple[str, ...]:
         line.peer_name,
         _ratio(line),
         _goal(line),
-        "" if met is None else "met" if met else "NOT met",
+        "" if met is None else "met" if met else "missed",
     )
 
 
-def printed(line: Line) -> str:
-    """Return a line of the table as text."""
-    text = _row(cells(line))
-    return f"{text}  {line.note}".rstrip() if line.note else text.rstrip()
+def printed(line: Line, former: Line | None = None) -> str:
+    """Return a line of the table as text, under the name of its case unless that is the former line's.
+
+    Nothing is wider than 100 columns.
+    """
+    number, case, *figures = cells(line)
+    lines: list[str] = []
+    if former is None or (former.number, former.case) != (line.number, line.case):
+        lines += wrapped(f"{number:<{INDENT - 1}} {case}")
+    if any(figures[i] not in ("", "\u2013") for i in range(len(figures))):
+        lines.append(_row(figures).rstrip())
+    if line.note:
+        lines += wrapped(" " * INDENT + line.note)
+    return "\n".join(lines)
 
 
-def _row(cells: tuple[str, ...]) -> str:
-    return " ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+def wrapped(text: str) -> list[str]:
+    """Return a text as lines of at most 100 letters; those after the first are indented."""
+    inner = len(text) - len(text.lstrip())
+    return wrap(
+        text.strip(),
+        WIDTH,
+        initial_indent=" " * inner,
+        subsequent_indent=" " * INDENT,
+        break_on_hyphens=False,
+    )
+
+
+def _row(cells: Sequence[str]) -> str:
+    fitted = [
+        cell if len(cell) <= width else cell[: width - 1] + "\u2026"
+        for cell, width in zip(cells, WIDTHS, strict=True)
+    ]
+    row = " ".join(cell.ljust(width) for cell, width in zip(fitted, WIDTHS, strict=True))
+    return " " * INDENT + row
 
 
 def _amount(figure: Figure | None, seconds: bool) -> str:

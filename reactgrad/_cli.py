@@ -1,4 +1,4 @@
-"""The command line: ``reactgrad demo`` and ``reactgrad doctor``.
+"""The command line: ``reactgrad demo``, ``reactgrad explore`` and ``reactgrad doctor``.
 
 Exit codes: 0 success; 1 a check of the demo failed, or the output could not be written; 2 bad input
 or usage; 130 interrupted; 141 the reader of stdout closed it.
@@ -12,7 +12,8 @@ import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -20,20 +21,25 @@ from . import __version__
 
 FINE, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
-_OPTIONAL = (
-    "anywidget",
-    "pygraphviz",
-    "safetensors",
-    "neat",
-    "scipy",
-    "cupy",
-    "numba",
-    "tqdm",
-    "matplotlib",
-    "ipywidgets",
-    "dask",
-    "threadpoolctl",
-)
+# Optional packages by the name of their import: the extra that brings each, and what it is for.
+_OPTIONAL = {
+    "anywidget": ("jupyter", "the explorer in notebooks"),
+    "cupy": ("cuda13", "arrays on GPUs"),
+    "distributed": ("farm", "scenarios on a cluster"),
+    "matplotlib": ("plot", "rg.plot"),
+    "mpi4py": ("distributed", "ranks of MPI"),
+    "neat": ("neat", "networks that evolve"),
+    "numba": ("jit", "compiled loops"),
+    "onnx": ("onnx", "models of ONNX"),
+    "openpyxl": ("excel", "workbooks of Excel"),
+    "pandas": ("tables", "DataFrames"),
+    "pygraphviz": ("viz", "pictures of graphs"),
+    "safetensors": ("io", "files of graphs"),
+    "tensorboard": ("tensorboard", "logs for TensorBoard"),
+    "threadpoolctl": ("threads", "rg.set_num_threads also for BLAS"),
+    "uvicorn": ("serve", "reactgrad explore"),
+}
+_WITHOUT_AN_EXTRA = ("scipy", "ipywidgets")
 _THREAD_VARIABLES = (
     "REACTGRAD_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -173,10 +179,30 @@ def _parser() -> argparse.ArgumentParser:
             "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
         )
 
+    explore = commands.add_parser(
+        "explore",
+        allow_abbrev=False,
+        help="show the graph of a Python file in a browser, and again whenever the file is saved",
+        description="Run a Python file, and serve the explorer of its graph to browsers of this machine, at an "
+        "address with a secret token. The file is run again when it is saved; values that were set stay. "
+        "Needs the extra serve.",
+    )
+    explore.add_argument(
+        "model",
+        metavar="FILE[:NAME]",
+        help="the file, and the name of a Graph, a Var, or a function that returns one "
+        "(default: the file's one graph)",
+    )
+    explore.add_argument(
+        "--port", type=_port, default=0, metavar="N", help="the port (default: one that is free)"
+    )
+    explore.add_argument("--open", action="store_true", help="open the page in your browser")
+    explore.set_defaults(run=_explore)
+
     doctor = commands.add_parser(
         "doctor",
         allow_abbrev=False,
-        help="show versions, backend, GPU and threads",
+        help="show versions, backend, GPU and threads, and which extra brings what is absent",
         description="Show what this installation consists of: paste it into a bug report.",
     )
     doctor.set_defaults(run=_doctor)
@@ -306,17 +332,66 @@ def _training(arguments: argparse.Namespace) -> int:
     return FINE
 
 
+def _explore(arguments: argparse.Namespace) -> int:
+    from . import MissingExtraError
+    from .serving._model_file import split, trouble
+    from .serving._server import Server
+
+    path, name = split(arguments.model)
+    try:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is no file")
+        server = Server(path, name, arguments.port)
+    except MissingExtraError as error:
+        print(f"reactgrad explore: error: {error}", file=sys.stderr)
+        return USAGE
+    except (KeyboardInterrupt, OSError):
+        raise
+    except BaseException as error:  # the file may raise anything, SystemExit too
+        print(f"reactgrad explore: error: {trouble(path, error)}", file=sys.stderr)
+        return USAGE
+
+    def ready() -> None:
+        print(
+            f"{path.name} is shown at\n\n    {server.address}\n\n"
+            "and again whenever it is saved. Ctrl-C ends this.",
+            flush=True,
+        )
+        if arguments.open:
+            import webbrowser
+
+            webbrowser.open(server.address)
+
+    try:
+        server.run(ready)
+    except KeyboardInterrupt:  # the way to end it
+        pass
+    return FINE
+
+
+def _port(text: str) -> int:
+    """Return the number given as ``--port``."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:7]) < 2**16):
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535, found {text[:40]!r}")
+    return int(text)
+
+
 def _doctor(arguments: argparse.Namespace) -> int:
-    present = {name: version for name in _OPTIONAL if (version := _version(name))}
+    names = (*_OPTIONAL, *_WITHOUT_AN_EXTRA)
+    present = {name: version for name in names if (version := _version(name))}
     kind = f"{platform.python_implementation()}, {platform.system()} {platform.machine()}"
-    absent = [name for name in _OPTIONAL if name not in present]
+    absent = [
+        f"{name}, for {use}: pip install 'reactgrad[{extra}]'"
+        for name, (extra, use) in _OPTIONAL.items()
+        if name not in present
+    ]
     rows = (
         ("reactgrad", f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
         ("python", f"{platform.python_version()} ({kind})"),
         ("numpy", _version("numpy") or "missing"),
         ("networkx", _version("networkx") or "missing; install it with: pip install networkx"),
-        ("optional", ", ".join(f"{name} {version}" for name, version in present.items()) or "none"),
-        ("absent", ", ".join(absent) or "none"),
+        ("optional", _wrapped(f"{name} {version}" for name, version in present.items())),
+        ("absent", f"\n{'':<11}".join(absent) or "none"),
         ("backend", "numpy" + (", cupy" if "cupy" in present else "")),
         ("gpu", _gpu()),
         ("driver", _driver()),
@@ -326,6 +401,13 @@ def _doctor(arguments: argparse.Namespace) -> int:
     )
     _print("\n".join(f"{name:<10} {value}" for name, value in rows))
     return FINE
+
+
+def _wrapped(parts: Iterable[str]) -> str:
+    """Return words with commas between them, on lines of 100 letters below each other."""
+    text = ", ".join(part.replace(" ", "\0") for part in parts) or "none"
+    lines = textwrap.wrap(text, 100 - 11, break_on_hyphens=False)
+    return f"\n{'':<11}".join(lines).replace("\0", " ")
 
 
 def _seed(text: str) -> int:

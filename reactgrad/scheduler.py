@@ -30,6 +30,7 @@ from reactgrad_scheduler import Leaves as Leaves
 from reactgrad_scheduler import Link as Link
 from reactgrad_scheduler import Overlay as Overlay
 from reactgrad_scheduler import Owner as Owner
+from reactgrad_scheduler import Plan as Plan
 from reactgrad_scheduler import Ranges as Ranges
 from reactgrad_scheduler import ReactgradError as ReactgradError
 from reactgrad_scheduler import Row as Row

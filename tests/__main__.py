@@ -25,17 +25,20 @@ LINT_IMPORTS = (
 # Whoever finishes early takes over tests from others: a few of them are long.
 PYTEST = ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal"]
 
-# What was measured to take long is marked `slow`; properties get fewer examples. No folder is left out.
+# What was measured to take long is marked `slow`; of long tables the quick run takes a part, the other cases are
+# marked `more`; properties get fewer examples. No folder is left out.
 FEW = "--hypothesis-profile=few"
-QUICK = [FEW, "-m", "not slow"]
-LONG = ["-m", "slow or hypothesis"]  # Hypothesis marks properties itself
+QUICK = [FEW, "-m", "not slow and not more"]
+LONG = ["-m", "slow or more or hypothesis"]  # Hypothesis marks properties itself
 LEFT_OUT = f"""
-Left out: the tests marked slow, five of six examples of each property, the configurations of
-tests/README.md but the default one. This runs them: python -m tests {REST}"""
+Left out: the tests marked slow, three of four cases of each long table of tests, five of six examples
+of each property, the configurations of tests/README.md but the default one. This runs them:
+python -m tests {REST}"""
 
 # Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples and without
-# what takes long. Without `--hypothesis-profile=few`, `-m "not slow"` and these folders: all tests, as before
+# what else takes long. Without `--hypothesis-profile=few`, `-m "not slow"` and these folders: all tests, as before
 # a release.
+ALL_CASES = [FEW, "-m", "not slow or hypothesis"]
 CONFIGURATIONS: dict[str, list[str]] = {
     "all arrays by blocks": ["--strips=always", "tests/backend", "tests/ops"],
     "no blocks, no fusion, no plans": [
@@ -69,7 +72,8 @@ def steps(asked: str | None, chosen: list[str]) -> dict[str, list[str]]:
     if asked is None:
         return quick
     rest = {
-        f"pytest, {name}": [*PYTEST, *QUICK, *options] for name, options in CONFIGURATIONS.items()
+        f"pytest, {name}": [*PYTEST, *ALL_CASES, *options]
+        for name, options in CONFIGURATIONS.items()
     }
     rest["pytest, what takes long"] = [*PYTEST, *LONG]
     return rest if asked == REST else {**quick, **rest}

@@ -160,7 +160,13 @@ def _vdot(x: Any, y: Any, out: Any, shape: Any) -> None:
     out[...] = (x * y).sum()
 
 
+# The quick run takes so many cases of each table of tests, and of a longer one a part.
+FEWEST_CASES, PART_OF_CASES = 8, 4
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_more_cases(items)
     skips: dict[str, str] = {}
     if config.getoption("--distrust") or config.getoption("--no-plans"):
         skips["trusting"] = "the plans or marks that this test is about are erased"
@@ -172,6 +178,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name, reason in skips.items():
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def mark_more_cases(items: list[pytest.Item]) -> None:
+    """Mark with ``more`` all cases of a table of tests but some, spread evenly over the table."""
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tables.values():
+        few = max(FEWEST_CASES, len(cases) // PART_OF_CASES)
+        kept = {at * len(cases) // few for at in range(few)}
+        for at, case in enumerate(cases):
+            if len(cases) > few and at not in kept:
+                case.add_marker(pytest.mark.more)
 
 
 def pytest_collection_finish() -> None:

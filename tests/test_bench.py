@@ -22,7 +22,8 @@ from bench._case import Case, Contest, Count, Peer, Setting, Side, Workload
 from bench._goal import Goal, at_most, exactly, faster, within
 from bench._measure import QUICK, DifferentOutputs, Here, check
 from bench._peers import installed
-from bench._table import Figure, Line, beside, cells
+from bench._summary import summary
+from bench._table import Figure, Line, beside, cells, header, printed
 from bench._workloads import modules, numbers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +49,7 @@ def of_type(kind: type[Case]) -> list[Any]:
     return [one for one in contests() if isinstance(one.values[0], kind)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contest", of_type(Contest))
 def test_all_sides_compute_the_same(contest: Contest) -> None:
     if contest.ours.reports:
@@ -80,6 +82,7 @@ def test_every_number_of_the_table_is_there() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_list_names_every_workload() -> None:
     run = subprocess.run(
         [sys.executable, "-m", "bench", "--list"],
@@ -143,6 +146,7 @@ def test_a_side_that_computes_nothing_fails_the_workload(
     assert line.failed
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_not_installed_says_so_and_fails_nothing(
     measured: Callable[[ModuleType], Any],
 ) -> None:
@@ -155,6 +159,7 @@ def test_a_peer_that_is_not_installed_says_so_and_fails_nothing(
     assert (second.met, second.failed) == (True, False)
 
 
+@pytest.mark.slow
 def test_a_peer_that_raises_is_named_and_fails_nothing(
     measured: Callable[[ModuleType], Any],
 ) -> None:
@@ -195,6 +200,7 @@ def test_what_failed_is_said_again_at_the_end(
     assert capsys.readouterr().out.endswith("B1 toy: twice: FAILED: 3 is not 2\n" * 2)
 
 
+@pytest.mark.slow
 def test_inputs_are_new_at_every_step_and_the_same_for_all_sides(
     measured: Callable[[ModuleType], Any],
 ) -> None:
@@ -244,7 +250,9 @@ def test_the_command_writes_what_it_prints(
         assert [line["number"] for line in content[name]] == ["B9"] * 3
         assert [line["met"] for line in content[name]] == [None] * 3  # small sizes prove nothing
     assert "the figure above" in content["permuted"][0]["note"]
-    assert printed.count("\nB9 ") == 6
+    assert printed.count("\nB9 ") == 4  # each of two cases, and its variant
+    assert "no goal is judged at small sizes" in printed
+    assert max(map(len, printed.splitlines())) <= 100
     assert "B15  later: on a GPU" in printed
 
 
@@ -282,6 +290,45 @@ def test_a_ratio_says_who_is_ahead(
 ) -> None:
     line = Line("B1", "toy", "step", seconds, ratio=Figure.exact(ratio), goal=goal)
     assert cells(line)[5] == said
+
+
+def test_the_table_fits_100_columns_and_ends_with_what_it_comes_to() -> None:
+    long = "a case with a name that goes on and on: " * 4
+    figure = Figure(0.123456, 0.1, 0.2, 9)
+    ratio = Figure(1234.0, 1100.0, 1300.0, 9)
+    missed = Line(
+        *("B3", long, "step", True, figure, "a peer with a very long name", figure),
+        ratio=ratio,
+        goal=faster(2.0),
+        note="peer failed: " + "x " * 90,
+    )
+    met = replace(missed, ratio=Figure(0.2, 0.19, 0.21, 9), note="")
+    absent = replace(met, peer=None, ratio=None, peer_name="loman", note="peer not installed: pip")
+    text = [header(), printed(missed), printed(met, missed), printed(absent, met)]
+    text += summary([missed, met, absent], [], quick=False, seconds=130.0)
+    lines = "\n".join(text).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum(line.startswith("B3") for line in lines) == 1  # the case is named once
+    assert any(line.endswith(" missed") for line in lines)
+    assert any(line.endswith(" met") for line in lines)
+    told = " ".join(" ".join(lines[lines.index("1 case in 2 minutes") :]).split())
+    assert "1 of 2 goals met" in told
+    assert "missed: B3 a case with" in told
+    assert (
+        "1,234\u00d7 slower (1,100\u20131,300) beside a peer with a very long name, goal \u2265 2\u00d7"
+        in told
+    )
+    assert "not installed, so not measured: loman" in told
+
+
+def test_help_needs_no_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pytest_benchmark", None)
+    with pytest.raises(SystemExit) as left:
+        command.main(["--help"])
+    assert left.value.code == 0
+    assert "--permuted" in capsys.readouterr().out
 
 
 def test_the_command_without_its_extra_says_what_to_install(

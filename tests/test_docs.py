@@ -30,7 +30,6 @@ NEEDS = {
     "training_loop.md": "safetensors",
     "pytorch_user.md": "safetensors",
     "tables.md": "pandas",
-    "tracking.md": "tqdm",
     "workbooks.md": "openpyxl",
 }
 CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -119,7 +119,7 @@ class Following(Sweep):
             finally:
                 programs.changing = before
                 self._changes, self._updating = None, False
-                self._held.clear()
+                self._release_held()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
         """Update the tables by what has changed: edges, contributions, sums, then what was given

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Set
 
 from reactgrad.autodiff._edges import open_edges, sources, way_to
 from reactgrad.autodiff._tables import Tables
+from reactgrad.nodes._op import Op
 from reactgrad.nodes._reached import reached
 from reactgrad.scheduler import add_note
 
@@ -82,17 +83,38 @@ class Paths(Tables):
         Return those that are new.
         """
         edges, graph = self._edges, self._graph
+        host, scheduler, reads = graph._host, graph._scheduler, self.reads
+        ops, specs, serial = host.ops, host.specs, scheduler.topology.serial
         reached: list[int] = []
         stack = list(slots)
+        self._params = None
+        plain = type(self)._open_edges is Paths._open_edges and not (host.branches or host.closed)
         while stack:
             slot = stack.pop()
-            if slot not in edges:
-                found = self._open_edges(slot)
-                self._put(edges, slot, found)
-                self._params = None
-                self._read((slot, *sources(graph, slot)))
-                reached.append(slot)
-                stack += [source for _, source in found]
+            if slot in edges:
+                continue
+            spec = specs[slot]
+            if plain and type(ops[slot]) is Op and spec is not None:
+                # `_open_edges` written out for most nodes: its calls would be half of the cost.
+                parents = scheduler.operands(slot)
+                found: tuple[tuple[int, int], ...] = ()
+                if spec.differentiable:
+                    found = tuple(
+                        [
+                            (i, parent)
+                            for i, parent in enumerate(parents)
+                            if (one := specs[parent]) is None or one.differentiable
+                        ]
+                    )
+            else:
+                found, parents = self._open_edges(slot), sources(graph, slot)
+            self._put(edges, slot, found)
+            reads[slot] = serial[slot]
+            for parent in parents:
+                reads[parent] = serial[parent]
+            reached.append(slot)
+            for _, source in found:
+                stack.append(source)
         return reached
 
     def _check_cycle(self, reached: Iterable[int]) -> None:
@@ -152,8 +174,11 @@ class Paths(Tables):
     def _needed(self, wanted: Iterable[int]) -> set[int]:
         """Return these nodes and the nodes between them and the output that have no adjoint.
 
-        The cost is proportional to their number.
+        The cost is proportional to their number, and where nothing was built yet to that of all nodes
+        that the output depends on.
         """
+        if not self.adjoint and not self._graph._host.branch_users:
+            return self._all_needed(wanted)
         needed: set[int] = set()
         wide: Wide = {}
         stack = list(wanted)
@@ -163,4 +188,14 @@ class Paths(Tables):
                 continue
             needed.add(slot)
             stack += [one for one in self._consumers(slot) if self._leads(slot, one, wide)]
+        return needed
+
+    def _all_needed(self, wanted: Iterable[int]) -> set[int]:
+        """Return the same where nothing has an adjoint yet: one walk from the leaves up."""
+        needed, edges = {*wanted}, self._edges
+        for slot in sorted(edges, key=self._graph._scheduler.topology.rank.__getitem__):
+            for _, source in edges[slot]:
+                if source in needed:
+                    needed.add(slot)
+                    break
         return needed

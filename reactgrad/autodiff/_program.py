@@ -153,7 +153,7 @@ class Program(Following):
                 )
             finally:
                 self._changes = None
-                self._held.clear()
+                self._release_held()
         return held
 
     def _build(self, wanted: Sequence[int], held: dict[int, Any]) -> None:

@@ -13,6 +13,7 @@ from reactgrad.autodiff._edges import operand_vars
 from reactgrad.autodiff._paths import WIDE
 from reactgrad.autodiff._rules import Rules
 from reactgrad.autodiff._tables import ABSENT, ZERO, Part
+from reactgrad.autodiff._templates import MOST, build, key_of, record
 from reactgrad.build._constants import zeros_like
 from reactgrad.build._functions import copy_of
 from reactgrad.core._handles import handle
@@ -80,6 +81,11 @@ class Sweep(Rules):
             If adjoints depend on each other through branches that no choice takes now.
         """
         rank = self._graph._scheduler.topology.rank
+        self.site = None
+        host = self._graph._host
+        if not (self.adjoint or anew or host.branch_users or host.hooks):
+            self._first_sweep(totals)
+            return {}
         # By negated rank: the output first, then its operands.
         queue = [(-rank[slot], slot) for slot in totals | anew]
         heapify(queue)
@@ -123,6 +129,37 @@ class Sweep(Rules):
                 path.append(next(child for child in waiting[path[-1]] if child in waiting))
             raise self._graph._scheduler.cycle_error(path[path.index(path[-1]) :], "gradient")
         return moved
+
+    def _first_sweep(self, totals: set[int]) -> None:
+        """Do the same where nothing was built yet: each node comes once, behind all its consumers."""
+        scheduler = self._graph._scheduler
+        rank, serial = scheduler.topology.rank, scheduler.topology.serial
+        numbers, leaf = scheduler.topology.numbers, scheduler.leaf
+        edges, parts, adjoint = self._edges, self._parts, self.adjoint
+        serials, own = self._serials, self._own
+        seed = self.seed._slot
+        waiting: dict[int, list[tuple[int, int, int, Part]]] = {
+            self._output: [(0, 0, seed, Part(seed, serial[seed], None, None, (), False))]
+        }
+        for slot in sorted(totals, key=lambda one: (-rank[one], one)):
+            found = waiting.pop(slot, [])
+            if len(found) == 1 and (one := found[0][3]).kind is None:
+                # `_total` written out for most nodes.
+                adjoint[slot], serials[slot] = one.slot, one.serial
+                if one.own and not leaf[one.slot]:
+                    own[slot] = None
+            else:
+                # As in `_gather`: the bits of a sum depend on the order of its parts.
+                self._total(slot, sorted(found), None)
+            wanted = [edge for edge in edges[slot] if edge[1] in totals]
+            if not wanted:
+                continue
+            made = {} if adjoint[slot] is ZERO else self._made(slot, wanted)
+            at = numbers[slot] if slot in numbers else serial[slot]
+            for i, source in wanted:
+                part = parts[slot, i] = made.get(i)
+                if part is not None:
+                    waiting.setdefault(source, []).append((at, i, slot, part))
 
     def _gather(
         self, slot: int, wide: dict[int, dict[int, list[int]]]
@@ -333,6 +370,25 @@ class Sweep(Rules):
 
     def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
         """Return new contributions of a node to these operands, by position."""
+        graph = self._graph
+        op: Any = graph._host.ops[slot]
+        key = key_of(self, slot, op, edges)
+        if key is None:
+            return self._asked(slot, edges)
+        template = op.templates.get(key)
+        if template is not None:
+            return build(self, slot, template)
+        first, numbers = graph._scheduler.topology.next_serial, len(graph._host.numbers)
+        made = self._asked(slot, edges)
+        # What depends on values, or was refused before, is asked every time.
+        if key not in op.templates and not (self.observed or self.seen or self._inner):
+            if len(op.templates) >= MOST:
+                op.templates.clear()
+            op.templates[key] = record(self, slot, first, numbers, made)
+        return made
+
+    def _asked(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
+        """Return new contributions of a node to these operands, by position, from its rules."""
         graph, serial = self._graph, self._graph._scheduler.topology.serial
         ops = graph._host.ops
         # A function's rule makes all contributions at once, and they may share nodes.

@@ -81,8 +81,10 @@ class Tables:
         "observed",
         "reads",
         "refusal",
+        "rows",
         "seeds",
         "seen",
+        "site",
     )
 
     def _belong_to(self, output: Any, seeds: dict[int, Any]) -> None:
@@ -97,6 +99,8 @@ class Tables:
         self.hollow = False
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
+        self.rows: list[int] = []  # nodes that were built without a handle in the meantime
+        self.site: Any = None  # the place of all that one sweep builds, once it is known
         # What is built may outlive these handles, and needs their nodes.
         self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         # By node: its serial, the node given out for it, and the serial of that one.
@@ -144,7 +148,7 @@ class Tables:
         program.refusal = None if refusal is None else handle(graph, refusal._slot)
         program.hollow = self.hollow
         program._changes = None
-        program._held = []
+        program._held, program.rows, program.site = [], [], None
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
         program._params = self._params
         program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
@@ -247,7 +251,18 @@ class Tables:
     def rest(self) -> None:
         """Stop following a change that an interrupt has ended at whatever line."""
         self._changes, self._updating = None, False
+        self._release_held()
+
+    def _release_held(self) -> None:
+        """Release what was built and is used by nothing."""
         self._held.clear()
+        if self.rows:
+            host, scheduler = self._graph._host, self._graph._scheduler
+            children, handles = scheduler.topology.children, host.handles
+            scheduler.orphans += [
+                slot for slot in self.rows if not children[slot] and handles[slot] is None
+            ]
+            self.rows.clear()
 
     @property
     def broken(self) -> bool:

@@ -81,7 +81,7 @@ class Rows(Steps):
         self.forked_serial = 0
         self.most_labels = 4096  # before those of nodes that are gone are removed
         self.restored_serial = 0  # nodes up to this one come from a file, not from a line of code
-        # The gradient program that built a node. A fork may share the dict: see `_owners_to_write`.
+        # The gradient program that built a node. A fork may share the dict: see `owners_to_write`.
         self.owners: dict[int, int] = {}
         self._owners_lent = False  # True while a fork has the same dict: copy it before a write
         # Another object after each backward, which writes all gradients by one assignment.
@@ -136,14 +136,14 @@ class Rows(Steps):
 
     def own(self, slot: int, program: int) -> None:
         """Note that a gradient program has built this node."""
-        self._owners_to_write()[slot] = program
+        self.owners_to_write()[slot] = program
 
     def lend_owners(self, twin: Rows) -> None:
         """Share ``owners`` with a fork until one of the two writes to it."""
         twin.owners = self.owners
         self._owners_lent = twin._owners_lent = True
 
-    def _owners_to_write(self) -> dict[int, int]:
+    def owners_to_write(self) -> dict[int, int]:
         if self._owners_lent:
             self.owners, self._owners_lent = self.owners.copy(), False
         return self.owners
@@ -201,7 +201,7 @@ class Rows(Steps):
             generations.released(graph, slot)
         self.drop_grad(slot)
         if slot in self.owners:
-            self._owners_to_write().pop(slot)
+            self.owners_to_write().pop(slot)
         for branch in self.branches.get(slot, ()):
             self.branch_users.get(branch, set()).discard(slot)
         self.remove(slot)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any
+
+from reactgrad.tracking._bar import Bar
 
 PATIENCE = 1.0  # seconds until the first output
 AGAIN = 10.0  # seconds between two lines, where there is no bar
@@ -31,7 +32,7 @@ class Progress:
         self._done = -1
         self._started = time.perf_counter()
         self._due = PATIENCE  # time of the next output
-        self._bar: Any = None  # Any: tqdm is optional, so its types may be absent
+        self._bar: Bar | None = None
 
     def step(self, doing: str) -> None:
         """Report that the next step begins."""
@@ -42,7 +43,8 @@ class Progress:
         """Report how the present step goes on."""
         if self._bar is not None:
             self._bar.n = self._done
-            self._bar.set_description_str(doing)
+            self._bar.desc = doing
+            self._bar.draw()
             return
         waited = time.perf_counter() - self._started
         if waited > self._due:
@@ -65,19 +67,8 @@ class Progress:
             self._bar.close()
 
 
-def _bar(steps: int, done: int, doing: str) -> Any:
-    """Return a tqdm bar where there is a terminal and tqdm to draw it, else None."""
+def _bar(steps: int, done: int, doing: str) -> Bar | None:
+    """Return a bar where there is a terminal, else None."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(
-        desc=doing,
-        initial=done,
-        total=steps,
-        file=sys.stderr,
-        leave=False,
-        bar_format="{n_fmt}/{total_fmt} |{bar:20}| {desc}",
-    )
+    return Bar(steps, doing, initial=done, leave=False, mininterval=0.0)

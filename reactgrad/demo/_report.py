@@ -14,8 +14,36 @@ _MOST_STOCKS = 8  # more are counted, not listed; JSON has all
 
 def as_text(story: Story) -> str:
     """Return the report, at most 100 columns wide; ASCII but for symbols and the file's name."""
-    sections = (_prices(story), _book(story), _changes(story), _live_greeks(story), _checks(story))
+    sections = (
+        _headline(story),
+        _changes(story),
+        _checks(story),
+        _prices(story),
+        _book(story),
+        _live_greeks(story),
+    )
     return "\n\n".join("\n".join(lines) for lines in sections)
+
+
+def _headline(story: Story) -> list[str]:
+    """Return the story in few lines: the change that touches least, of those that touch something."""
+    n = len(story.stocks)
+    some = [step for step in story.steps if step.nodes_run]
+    step = min(some or story.steps, key=lambda step: step.nodes_run)
+    told = (
+        f"{step.nodes_run:,} of {step.nodes:,} nodes ran, {step.incremental_ms:.2g} ms instead of"
+    )
+    same = f"but differ by {step.difference!r} from"
+    if step.difference == 0.0:
+        same = "and equal to the bit to"
+    book = f"A book of {story.options:,} options on {n:,} {_counted('stock', n)}."
+    return [
+        f"{book} One number changes: what must be computed again?",
+        "",
+        f"  {shortened(step.title, 90)}",
+        f"  {told} {step.full_ms:.2g}: the value and every Greek are up to date,",
+        f"  {same} those of a graph that was built anew.",
+    ]
 
 
 def _prices(story: Story) -> list[str]:
@@ -60,7 +88,8 @@ first, then: set one leaf and read the value and every Greek; the first time, an
 more times (new and old value in turn). full: the same in a second, equally warm graph with every
 leaf set to another value. difference: the largest, over the value and every Greek, from a fresh
 graph built from the same inputs."""
-    return [*as_table(header, [_step_cells(step) for step in story.steps]), "", *note.splitlines()]
+    rows = [_step_cells(step) for step in story.steps]
+    return ["All changes:", *as_table(header, rows), "", *note.splitlines()]
 
 
 def _live_greeks(story: Story) -> list[str]:

@@ -158,7 +158,7 @@ class Farm:
             How many scenarios one call takes. If their number is known, an eighth of a worker's share by
             default, else 1.
         progress : bool
-            Whether to draw a bar (needs tqdm).
+            Whether to draw a bar.
 
         Returns
         -------

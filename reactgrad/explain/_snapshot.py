@@ -207,10 +207,17 @@ class RunSnapshot:
     nodes: int
 
 
-def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snapshot:
+def snapshot(
+    graph: Core,
+    run: Run | None = None,
+    values: bool = False,
+    former: Snapshot | None = None,
+    edited: bool = True,
+) -> Snapshot:
     """Return the present state of a graph, with the outcomes of a run.
 
-    No node runs. See ``Graph.snapshot``.
+    No node runs. See ``Graph.snapshot``. What `former`, an earlier one with the same `values`, has of
+    nodes that are as they were is taken from there; its edges as well, unless the graph was edited.
     """
     with graph._lock, CollectorPause():
         tidy(graph)
@@ -222,9 +229,17 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
         stale = set(scheduler.truly_stale(slots))
         outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
         texts = _Texts()
+        known = _unchanged(graph, slots, stale, outcomes, former)
         nodes = tuple(
-            [_node(graph, slot, slot in stale, outcomes.get(slot), values, texts) for slot in slots]
+            [
+                known.get(slot)
+                or _node(graph, slot, slot in stale, outcomes.get(slot), values, texts)
+                for slot in slots
+            ]
         )
+        weights = _weights(graph, slots)
+        if former is not None and not edited:
+            return Snapshot(nodes, former.edges, weights)
         edges: list[EdgeSnapshot] = []
         for slot in slots:
             pin = host.pins.get(slot)
@@ -235,8 +250,43 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
                 detached = closed is None or position in closed
                 edge = (number(parent), number(slot), position, detached, position >= fixed)
                 edges.append(EdgeSnapshot(*edge))
-        weights = _weights(graph, slots)
     return Snapshot(nodes, tuple(edges), weights)
+
+
+def _unchanged(
+    graph: Core,
+    slots: Iterable[int],
+    stale: set[int],
+    outcomes: Mapping[int, Outcome],
+    former: Snapshot | None,
+) -> dict[int, NodeSnapshot]:
+    """Return what an earlier snapshot has of nodes that are as they were."""
+    scheduler, host = graph._scheduler, graph._host
+    if former is None or scheduler.computing:
+        return {}
+    scheduler.versions.settle()
+    number, version, errors = (
+        scheduler.topology.number,
+        scheduler.versions.version,
+        scheduler.errors,
+    )
+    marks = host.frozen, host.pins, host.kept, scheduler.dropped, host.cutoffs
+    found: dict[int, NodeSnapshot] = {}
+    for slot in slots:
+        node = former.by_key.get(number(slot))
+        if node is None or slot in outcomes or node.outcome is not None or slot in errors:
+            continue
+        quiet = node.state != "clean" if slot in stale else node.state == "clean"
+        if (
+            quiet
+            and node.state not in ("running", "error")
+            and node.version == version[slot]
+            and host.name_of.get(slot) == (node.name if node.named else None)
+            and [slot in mark for mark in marks]
+            == [node.frozen, node.pinned, node.kept, node.released, node.cutoff]
+        ):
+            found[slot] = node
+    return found
 
 
 def _weights(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
@@ -322,6 +372,17 @@ def computing(graph: Core) -> list[int]:
     """
     number = graph._scheduler.topology.number
     return [number(slot) for slot in at_work(graph._scheduler)]
+
+
+def finished(graph: Core, since: int = 0) -> list[int]:
+    """Return the keys of the nodes that the read under way has computed, from the given position on.
+
+    Called from another thread, without waiting for a lock. Only a graph that is followed or recorded
+    knows them.
+    """
+    scheduler = graph._scheduler
+    stopwatch, number = scheduler.stopwatch, scheduler.topology.number
+    return [] if stopwatch is None else [number(step.slot) for step in stopwatch.steps[since:]]
 
 
 def adjoint_of(graph: Core, var: Handle) -> Handle | None:
@@ -423,7 +484,7 @@ def _node(
         texts.line(site),
         "" if error is None else told_error(error),
         _value(graph, slot) if values and state == "clean" else "",
-        (given is not None and scopes_in(given)) or texts.scopes(built),
+        (given is not None and scopes_in(given, host.named)) or texts.scopes(built),
         given is not None,
         op is FEED or (graph._subgraphs is not None and slot in graph._subgraphs.fed_by),
     )

@@ -12,6 +12,7 @@ from reactgrad.graph._var import Var
 if TYPE_CHECKING:
     from reactgrad.explain._record import Recording
     from reactgrad.explain._snapshot import Snapshot
+    from reactgrad.viz._drawing import Drawing
 
 
 class Pictures(Core[Var]):
@@ -85,6 +86,8 @@ class Pictures(Core[Var]):
     ) -> None:
         """Write a picture of the graph, or of a part of it, to a file; see ``to_dot``.
 
+        A picture that would be too wide to look at has its scopes folded, and then fewer nodes.
+
         Parameters
         ----------
         path : str or path-like
@@ -106,12 +109,62 @@ class Pictures(Core[Var]):
         >>> y = rg.tanh(g.input(1.0))
         >>> g.draw("graph.svg")  # doctest: +SKIP
         """
-        from reactgrad.viz._ask import asked, checked
+        from reactgrad.viz._ask import asked, checked, drawn
         from reactgrad.viz._dot import dot_text
-        from reactgrad.viz._draw import draw
+        from reactgrad.viz._draw import MOST_WIDE, draw, is_picture
 
-        shown, title = asked(self, of, checked(since, layer, fold, limit))
-        draw(path, dot_text(shown, title), len(shown.boxes))
+        options = checked(since, layer, fold, limit)
+        if is_picture(path):
+            shown, text, _ = drawn(self, of, options, MOST_WIDE)
+        else:
+            shown, title = asked(self, of, options)
+            text = dot_text(shown, title)
+        draw(path, text, len(shown.boxes))
+
+    def picture(
+        self,
+        of: Any = None,
+        *,
+        since: Core[Any] | Snapshot | None = None,
+        layer: Literal["values", "gradients", "all"] = "values",
+        fold: int | None = None,
+        limit: int = 60,
+    ) -> Drawing:
+        """Return a picture of the graph, or of a part of it, that shows itself in a notebook. Runs nothing.
+
+        Boxes show names, values, versions and states. It is at most 1,000 pixels wide: where it would be
+        wider, its scopes are folded, and then fewer nodes are shown, and it says how many are not.
+
+        Parameters
+        ----------
+        of, since, layer, fold, limit
+            As in ``to_dot``.
+
+        Returns
+        -------
+        Drawing
+            With ``save(path)``, for ``.svg``, ``.png``, ``.pdf`` and ``.dot``, and the attributes ``svg``
+            and ``text``. Without the package pygraphviz a notebook shows a table instead.
+
+        Raises
+        ------
+        VizError
+            If the arguments ask for no picture that can be drawn.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> y = rg.tanh(x)
+        >>> g.picture(x)
+        <Picture of 2 nodes: what depends on x: 1 nodes>
+        >>> g.picture().save("graph.png")  # doctest: +SKIP
+        """
+        from reactgrad.viz._ask import checked
+        from reactgrad.viz._drawing import drawing
+
+        return drawing(self, of, checked(since, layer, fold, limit))
 
     def explore(
         self,

@@ -83,6 +83,8 @@ class Op:
         For a draw of random numbers: the position of the operand that is its key, which ``touch`` replaces.
     known
         Results of ``result`` so far, by ``(*specs, attrs)``.
+    templates, keeps
+        What its rules have built so far, and whether that may be kept: see ``autodiff/_templates``.
     """
 
     __slots__ = (
@@ -92,11 +94,13 @@ class Op:
         "elementwise",
         "infer",
         "jvps",
+        "keeps",
         "key",
         "known",
         "loop_dtypes",
         "name",
         "takes_numbers",
+        "templates",
         "variadic",
         "variadic_jvp",
         "view",
@@ -135,6 +139,8 @@ class Op:
         self.key = key
         self.takes_numbers = takes_numbers
         self.known: dict[tuple[Spec | Attrs | None, ...], Spec] = {}
+        self.templates: dict[Any, Any] = {}
+        self.keeps: bool | None = None
         # The first op keeps the name: a name in a saved graph must not change its meaning.
         OPS.setdefault(name, self)
 

@@ -5,7 +5,8 @@ While no scope is open in any thread, building a node costs one test of an empty
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -59,18 +60,47 @@ def made_name(op: Any, serial: int, scope: str) -> str:
     return f"{scope}/{name}" if scope else name
 
 
-def scopes_in(name: str) -> tuple[str, ...]:
+def scopes_in(name: str, is_node: Container[str] = ()) -> tuple[str, ...]:
     """Return the scopes that a given name puts a node in, by its slashes.
 
-    There are none if a part of the name is empty.
+    There are none if a part of the name is empty. The slash of a derivative, ``ds/dw``, is none of
+    these.
+
+    Parameters
+    ----------
+    name
+        The name.
+    is_node
+        The names of nodes: in a longer derivative, ``dloss/dweights``, one of the two is a node.
 
     Examples
     --------
     >>> scopes_in("net/layer1/w"), scopes_in("w"), scopes_in("https://example.org")
     (('net', 'layer1'), (), ())
+    >>> scopes_in("ds/dw"), scopes_in("net/d(loss)/d(w)"), scopes_in("decoder/dense")
+    ((), ('net',), ('decoder',))
     """
     *scopes, _ = parts = name.split("/")
-    return tuple(scopes) if all(parts) else ()
+    if not all(parts):
+        return ()
+    if len(parts) > 1 and _is_derivative(parts[-2], parts[-1], is_node):
+        scopes.pop()
+    return tuple(scopes)
+
+
+# "ds", "d2s", "\u2202s", "d(loss)": the first group is the sign, the second one what is derived.
+_DERIVED = re.compile(r"([d\u2202])[\d\u00b2\u00b3]?(\(.*\)|[^\W\d].*)", re.DOTALL)
+
+
+def _is_derivative(top: str, bottom: str, is_node: Container[str]) -> bool:
+    """Return whether the slash between two parts of a name is that of a derivative."""
+    of, by = _DERIVED.fullmatch(top), _DERIVED.fullmatch(bottom)
+    if of is None or by is None or of[1] != by[1]:
+        return False
+    if of[1] == "\u2202" or (of[2][0] == by[2][0] == "("):
+        return True
+    short = len(of[2]) <= 2 and len(by[2]) <= 2  # no longer, or "decoder/dense" would be one
+    return short or of[2] in is_node or by[2] in is_node
 
 
 def scope(graph: object, /, name: str) -> Scope:
@@ -83,8 +113,8 @@ def scope(graph: object, /, name: str) -> Scope:
 
     A name set later, ``y.name = "h"``, is taken as it is. If it has slashes, ``"layer1/h"``, pictures
     draw the node in that scope, unless a part of the name is empty (so ``"https://a.b"`` is in no
-    scope). A constant without a given name, the 2.0 of ``2.0 * x``, is drawn in each scope that uses
-    it. Nodes of gradients belong to no scope.
+    scope) or the slash is that of a derivative, ``"ds/dw"``. A constant without a given name, the 2.0
+    of ``2.0 * x``, is drawn in each scope that uses it. Nodes of gradients belong to no scope.
 
     Parameters
     ----------

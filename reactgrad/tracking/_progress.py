@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from reactgrad._errors import MissingExtraError
 from reactgrad.core._observer import Observer
 from reactgrad.graph._var import Var
+from reactgrad.tracking._bar import bar as bar_of
 from reactgrad.tracking._numbers import number
 
 T = TypeVar("T")
@@ -69,10 +69,10 @@ class Progress(Generic[T]):
         return len(self._batches)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[T]:
-        options = {"desc": self._desc, **_facts(self._batches), **self._options}
+        options = {"desc": self._desc or "", **_facts(self._batches), **self._options}
         if self._desc is not None:
             options["desc"] = self._desc
-        bar = _bar(self._text, options)
+        bar = bar_of({**options, "text": self._text})
         try:
             for batch in self._batches:
                 yield batch
@@ -92,8 +92,8 @@ def progress(
 ) -> Progress[T]:
     """Return an iterable over the same batches that draws a bar, with the rate and the numbers of a loop.
 
-    A loader that goes on in the middle of an epoch begins there, and its bar names the epoch. tqdm (extra
-    ``progress``) draws the bar: on a terminal or in a notebook.
+    A loader that goes on in the middle of an epoch begins there, and its bar names the epoch. Behind the count stand
+    the time that is gone, the time that is left at the rate so far, and the rate.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ def progress(
     desc : str, optional
         What stands before the bar; default: the epoch of a loader.
     options : mapping, optional
-        For ``tqdm``, such as ``{"disable": None}``: no bar where there is no terminal.
+        By tqdm's names: ``disable`` (``None``: no bar where there is no terminal), ``total``, ``initial``, ``delay``,
+        ``file``, ``leave``, ``mininterval``, ``ncols``.
     **shown
         Numbers, nodes of one number, and functions of no argument. A node is observed: its newest value is shown, and
         nothing runs for that. In the loop, ``bar.show(loss=loss)`` shows another one.
@@ -113,8 +114,8 @@ def progress(
 
     Raises
     ------
-    MissingExtraError
-        When iteration begins, if tqdm is not installed.
+    DTypeError
+        When iteration begins, if there is no such option.
     ShapeError
         If something that is shown is not one number.
 
@@ -143,20 +144,3 @@ def _facts(batches: Any) -> dict[str, Any]:
         facts["desc"] = f"epoch {batches.epoch}"
         facts["initial"] = batches.state_dict().get("batch", 0)
     return facts
-
-
-def _bar(text: Callable[[], str], options: Mapping[str, Any]) -> Any:
-    try:
-        from tqdm.auto import tqdm
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            'progress needs the package tqdm, which is not installed: pip install "reactgrad[progress]"'
-        ) from error
-
-    class Bar(tqdm):  # type: ignore[misc]  # a class only where tqdm is there
-        @property
-        def format_dict(self) -> dict[str, Any]:
-            # Asked when the bar is drawn, some ten times a second, so the numbers cost nothing in between.
-            return {**super().format_dict, "postfix": text()}
-
-    return Bar(**options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from sys import getrefcount
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,6 +47,61 @@ class Literal(NamedTuple):
     device: str
 
 
+class Family:
+    """Graphs that may share memory: a graph, its forks, and theirs.
+
+    Attributes
+    ----------
+    lent
+        Weak references to what callers were given of memory that was shared then. They may outlive the graph that
+        gave it.
+    """
+
+    __slots__ = ("_room", "lent")
+
+    def __init__(self) -> None:
+        self.lent: list[Callable[[], Any]] = []
+        self._room = 64  # so many, before those that are dead are dropped
+
+    def lend(self, lease: Callable[[], Any]) -> None:
+        """Note what a caller was given."""
+        if len(self.lent) >= self._room:
+            self.is_lent()
+            self._room = 64 + 2 * len(self.lent)  # so the cost stays proportional to the number
+        self.lent.append(lease)
+
+    def is_lent(self) -> bool:
+        """Return whether a caller still has something of it."""
+        if self.lent:
+            self.lent = [one for one in self.lent if one() is not None]
+        return bool(self.lent)
+
+
+def _references(holder: SimpleNamespace) -> int:
+    return getrefcount(holder.family)
+
+
+# The reference count of an object that one attribute holds. Measured, since it differs between versions of Python.
+ALONE = _references(SimpleNamespace(family=object()))
+
+
+class Lent(NamedTuple):
+    """The calls of a plan that a graph had before its first fork.
+
+    Attributes
+    ----------
+    calls, call_slots, step_slots
+        The calls, the first slot of each, and the slots of the steps that they were made from.
+    data
+        The values of the plan's nodes, and of those that they read, as they lay then.
+    """
+
+    calls: Any
+    call_slots: list[int]
+    step_slots: list[int]
+    data: dict[int, Any]
+
+
 _FLOAT64 = np.dtype(np.float64)
 
 
@@ -52,6 +109,10 @@ class Columns(Facts):
     """The columns and tables of values; knows where they lie, not who sees them."""
 
     policy: Policy | None = None  # decides which values stay, if memory has a limit
+    # Calls of plans, which forks take over, by the slots of a plan; and what was made of them for that. See
+    # ``_inherited``; ``None`` before there is anything.
+    lent_calls: dict[tuple[int, ...], Lent] | None = None
+    models: dict[tuple[int, ...], Any] | None = None
 
     ops: Column[Any] = column(None)
     attrs: Column[Attrs] = column(())
@@ -85,6 +146,8 @@ class Columns(Facts):
         self.generations: Any = None  # of a floor above; see ``build``
         # In a graph that was forked, or a fork: slots whose memory only this graph sees. Else None.
         self._own: set[int] | None = None
+        # The same object in all graphs that may share memory with this one.
+        self._family: Family | None = None
         self.footprint = Footprint()
         self.spares = Spares(self.footprint)
         # The first error of `pack` about a value that the run under way has computed or read.
@@ -150,6 +213,10 @@ class Columns(Facts):
         together = self.together
         for first in [first for first, one in together.items() if slot in one.members]:
             del together[first]
+
+    def is_alone(self) -> bool:
+        """Return whether nobody is left who may see memory that this graph has shared with others."""
+        return getrefcount(self._family) <= ALONE and not self._family.is_lent()  # type: ignore[union-attr]
 
     def owns(self, slot: int) -> bool:
         """Return whether no fork can see the memory of a value."""

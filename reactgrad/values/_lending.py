@@ -129,7 +129,10 @@ class Lending(Columns):
             lease = Lease(value)
             self.handed[slot] = lease
             # On the buffer's owner: the memory that must not be written may be that of an ancestor.
-            self._leases.setdefault(self._root(slot), []).append(lease)
+            root = self._root(slot)
+            self._leases.setdefault(root, []).append(lease)
+            if self._own is not None and root not in self._own:
+                self._family.lend(lease)  # type: ignore[union-attr]
         else:
             self.handed[slot] = value
         return value
@@ -159,6 +162,8 @@ class Lending(Columns):
                 for slot in [slot for slot in handed if slot in slots]:
                     del handed[slot]
         own, leases = self._own, self._leases
+        if own is not None and not own.issuperset(slots) and self.is_alone():
+            own.update(slots)
         if own is not None and not own.issuperset(slots):
             specs, view_of = self.specs, self._view_of
             shared = [slot for slot in slots if slot not in own]

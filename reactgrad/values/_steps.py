@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from reactgrad.backend import (
 )
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.nodes._op import CONST, Attrs, Leaf, Op, Output
-from reactgrad.scheduler import UNCHANGED, Ranges, Step, told
+from reactgrad.scheduler import UNCHANGED, Plan, Ranges, Step, told
 from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
@@ -51,10 +52,12 @@ class Steps(Store):
         super().__init__()
         self._numbers: dict[tuple[Op, Spec, tuple[Spec, ...]], Numbers] = {}
         self.registers: Registers | None = None  # the register machine, if `jit` is on
+        self.origin: weakref.ref[Steps] | None = None  # of a fork
 
     def share_with(self, twin: Steps) -> None:
         super().share_with(twin)
         twin._numbers, twin.registers = self._numbers, self.registers
+        twin.origin = weakref.ref(self)
 
     def lends(self, slot: int) -> bool:
         """Return whether computing this node calls a Python function."""
@@ -73,6 +76,15 @@ class Steps(Store):
         if self.registers is not None:
             return self.registers.fused(slots, steps)
         return (steps, slots) if self._any_lends(slots) else unrolled(slots, steps)
+
+    def inherited(self, plan: Plan) -> tuple[list[Step], list[int]] | None:
+        """Return the calls of a plan that a fork takes over from its origin; see ``Host``."""
+        origin = None if self.origin is None else self.origin()
+        if origin is None or self.registers is None:
+            return None
+        from reactgrad.values import _inherited
+
+        return _inherited.inherited(self, origin, plan)
 
     def rows_of(self, slot: int, changed: Sequence[Ranges | None]) -> Ranges | None:
         """Return the rows of a node that these rows of its operands reach; see ``Host``."""

@@ -26,10 +26,13 @@ from reactgrad.scheduler import (
     InvariantError,
     block,
 )
-from reactgrad.values._columns import MISSING, NEW, frozen_copy
+from reactgrad.values._columns import MISSING, NEW, Family, Lent, frozen_copy
 from reactgrad.values._leaf_writes import LeafWrites
 from reactgrad.values._lending import Lease
 from reactgrad.values._transient import Transient
+
+# The calls of so many plans are kept for forks, when the first fork unbinds them.
+MOST_LENT = 8
 
 
 class Store(LeafWrites):
@@ -47,9 +50,25 @@ class Store(LeafWrites):
     def share_with(self, twin: Store) -> None:
         """Share all values with a fork. The graph that writes a value first moves it to other memory."""
         if self._own is None:  # bound steps write into `data` directly, which is frozen from now on
+            scheduler = self.scheduler
+            self.lent_calls = {
+                plan.slots: Lent(
+                    plan.fused,
+                    plan.call_slots,
+                    plan.step_slots,
+                    {
+                        at: self.data[at]
+                        for at in (*plan.slots, *plan.sources(scheduler.topology.parents))
+                    },
+                )
+                for plan in scheduler.plans.bound(MOST_LENT)
+            } or None
             self.scheduler.plans.unbind()
             self._steps = Blank(len(self.data), NEW)
         self.lend(twin)
+        if self._family is None:
+            self._family = Family()
+        twin._family = self._family
         # Neither side owns memory now: the first write of a value moves it, and then it is owned.
         self._own, twin._own = set(), set()
 

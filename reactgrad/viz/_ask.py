@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from reactgrad._errors import VizError
@@ -10,20 +11,61 @@ from reactgrad.core._core import Core
 from reactgrad.explain._snapshot import Snapshot, key_of, snapshot
 from reactgrad.nodes._reached import reached
 from reactgrad.reading._run import Plan, Run
+from reactgrad.viz._dot import dot_text
+from reactgrad.viz._draw import width
 from reactgrad.viz._picture import Layer, Options, Picture, picture
 
 LAYERS = ("values", "gradients", "all")
+MOST_ENDS = 6  # answers that a picture shows, whatever it leaves out
+MOST_QUIET = 1000  # boxes that Graphviz lays out without a warning
+LEAST_BOXES, MOST_TRIED = 12, 400  # of pictures that are made narrower
 
 
-def asked(graph: Core, of: Any, options: Options) -> tuple[Picture, str]:
-    """Return the picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
-    now = snapshot(graph, of._run if isinstance(of, Run) else None)
+def asked(graph: Core, of: Any, options: Options, *, values: bool = False) -> tuple[Picture, str]:
+    """Return the picture of a graph or of a part of it, and its title; see ``Graph.to_dot``.
+
+    Parameters
+    ----------
+    values
+        True if boxes show the values of nodes.
+    """
+    now = snapshot(graph, of._run if isinstance(of, Run) else None, values)
     only, title = _part(graph, now, of)
     # For a node its own kind decides the layer; a plan or a run is shown whole.
     meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
     if options.layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
         options = options._replace(layer="all")
-    return picture(now, only=only, **options._asdict()), title
+    first = now.ends[-MOST_ENDS:] if values and only is None else ()
+    return picture(now, only=only, one_way=True, first=first, **options._asdict()), title
+
+
+def drawn(graph: Core, of: Any, options: Options, most: float) -> tuple[Picture, str, str]:
+    """Return a picture that is at most so many points wide, with values, its DOT text, and its title.
+
+    Where the one that was asked for is wider, its scopes are folded, and then fewer boxes are shown;
+    the title says so.
+    """
+    for tried in _narrower(options):
+        found, title = asked(graph, of, tried, values=True)
+        text = dot_text(found, title)
+        # With a stub for each box that has more neighbours, Graphviz would warn that it takes long.
+        stubs = len(found.more_parents) + len(found.more_children)
+        if len(found.boxes) > MOST_QUIET or (
+            len(found.boxes) + stubs <= MOST_QUIET and width(text, len(found.boxes)) <= most
+        ):
+            break
+    return found, text, title
+
+
+def _narrower(options: Options) -> Iterator[Options]:
+    """Yield options that make a picture narrower and narrower."""
+    yield options
+    if options.fold is None:
+        options = options._replace(fold=1)
+        yield options
+    while options.limit > LEAST_BOXES:
+        options = options._replace(limit=max(LEAST_BOXES, min(options.limit, MOST_TRIED) // 2))
+        yield options
 
 
 def checked(since: Core | Snapshot | None, layer: Layer, fold: int | None, limit: int) -> Options:

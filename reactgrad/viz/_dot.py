@@ -126,6 +126,8 @@ def _label(box: Box) -> Iterator[str]:
         yield ", ".join([f"{count:,} {WORDS[seen]}" for seen, count in box.inside])
         return
     yield KINDS.get(node.kind, "") + shown(box.label, MOST_LETTERS)
+    if node.value:
+        yield shown(node.value, MOST_LETTERS)
     yield shown(f"v{node.version}  {node.shape}", MOST_LETTERS)
     badges = [
         *([box.mark] if box.mark else []),

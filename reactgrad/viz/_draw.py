@@ -9,6 +9,7 @@ from typing import Any
 from reactgrad._errors import MissingExtraError, VizError
 
 FORMATS = ("svg", "png", "pdf", "dot")
+MOST_WIDE = 6000.0  # points of a picture in a file; a wider one is made of fewer boxes
 MOST_BOXES = 3000  # Graphviz takes minutes for more, and no one could read it
 
 
@@ -30,6 +31,17 @@ def draw(path: str | os.PathLike[str], text: str, boxes: int) -> None:
         raise VizError(f"draw({os.fspath(path)!r}): the name of a picture ends in {endings}.")
     data = text.encode() if suffix == "dot" else laid_out(text, suffix, boxes)
     Path(path).write_bytes(data)
+
+
+def is_picture(path: str | os.PathLike[str]) -> bool:
+    """Return whether Graphviz draws a file of this name."""
+    return Path(path).suffix.lower() in (".svg", ".png", ".pdf")
+
+
+def width(text: str, boxes: int) -> float:
+    """Return the width of a picture in points, as Graphviz lays it out."""
+    # "graph scale width height", in inches
+    return 72.0 * float(laid_out(text, "plain", boxes).split(maxsplit=3)[2])
 
 
 def laid_out(text: str, suffix: str, boxes: int) -> bytes:

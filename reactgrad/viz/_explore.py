@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from reactgrad._errors import MissingExtraError
@@ -13,10 +12,9 @@ from reactgrad.core._core import Core
 from reactgrad.core._handles import slots_in_order
 from reactgrad.nodes._handle import Handle
 from reactgrad.viz._draw import need_graphviz
+from reactgrad.viz._page import program, style
 from reactgrad.viz._picture import Options
 from reactgrad.viz._session import Session
-
-HERE = Path(__file__).parent
 
 
 def explore(
@@ -53,8 +51,8 @@ def _widget() -> Any:
     class Explorer(anywidget.AnyWidget):
         """The result of ``Graph.explore``."""
 
-        _esm = HERE / "explorer.js"
-        _css = HERE / "explorer.css"
+        _esm = program()
+        _css = style()
 
         def __init__(self, graph: Core, **options: Any) -> None:
             super().__init__()

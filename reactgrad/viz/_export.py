@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from reactgrad._errors import VizError
@@ -18,15 +19,16 @@ from reactgrad.core._names import by_name
 from reactgrad.explain._record import Recording
 from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
 from reactgrad.nodes._handle import Handle
-from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
+from reactgrad.viz._messages import ERROR, VALUE, Message, frame_message, graph_message, why_message
+from reactgrad.viz._page import program, read, style
+from reactgrad.viz._paths import WithoutFolders
 from reactgrad.viz._picture import ORDER, Layer, Options, look
 from reactgrad.viz._text import shown
-from reactgrad.viz._view import focuses, view_message
+from reactgrad.viz._view import view_message
 
-MOST_VIEWS = 60  # the most views with scopes opened that a page holds
+MOST_PLAIN = 2**18  # letters of data that are written as they are; more are compressed
 MOST_FACTS = 500  # the most nodes with an explanation in words
 
-HERE = Path(__file__).parent
 # Content security: no request can leave the page, whatever text it contains.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 PAGE = """<!doctype html>
@@ -42,7 +44,7 @@ body {{ margin: 0; background: light-dark(#fff, #16181d); }}
 .rg-explorer {{ height: 100vh; min-height: 100vh; border: 0; border-radius: 0; }}
 </style>
 <div id="page"></div>
-<script type="application/json" id="recorded">{recorded}</script>
+<script type="{type}" id="recorded">{recorded}</script>
 <script type="module">
 {module}
 {replay}
@@ -92,7 +94,11 @@ def replayed(
     for (before, after), run in zip(pairwise(snapshots), runs, strict=True):
         frames.append(_kept(frame_message(before, after, [run]), now))
     frames.append(_kept(frame_message(snapshots[-1], now, []), now))
-    views = _views(now, {"former": former, "fold": fold, "limit": limit}, layer)
+    views = _views(
+        now,
+        {"targets": graph_told["targets"], "former": former, "fold": fold, "limit": limit},
+        layer,
+    )
     keys = {box["node"] for view in views for box in view["boxes"]} & now.by_key.keys()
     shown = [now.by_key[key] for key in keys]
     shown.sort(key=lambda node: (ORDER.index(look(node)), -node.key), reverse=True)
@@ -101,22 +107,40 @@ def replayed(
         key, name = node.key, node.name
         if by_name(graph, name) is not None:
             why[str(key)] = why_message(graph, key, var_of(graph, name))
+    short = WithoutFolders(node.line for node in now.nodes)
+    for message in (graph_told, *frames):
+        _shorten(message, short)
+    for facts in why.values():
+        facts |= {"text": short(facts["text"]), "value": short(facts["value"])}
     return {"graph": graph_told, "frames": frames, "views": views, "why": why}
+
+
+def _shorten(message: Message, short: WithoutFolders) -> None:
+    """Cut the author's folders from the places, values and errors of a message."""
+    if "lines" in message:
+        message["lines"] = [short(line) for line in message["lines"]]
+    for state in message["states"].values():
+        state[VALUE], state[ERROR] = short(state[VALUE]), short(state[ERROR])
 
 
 def page(recorded: Message, title: str) -> str:
     """Return the file: style, data and program in one."""
-    module = _read("explorer.js")
+    module = program()
     # A module inside of a page cannot export, so the export becomes a variable for the script after
     # it.
     assert module.count("export default {") == 1
+    data, kind = as_script(recorded), "application/json"
+    if len(data) > MOST_PLAIN:
+        packed = gzip.compress(data.encode("ascii"), mtime=0)
+        data, kind = b64encode(packed).decode("ascii"), "application/gzip"
     return PAGE.format(
+        type=kind,
         policy=POLICY,
         title=escape(shown(title, 200)),
-        style=_read("explorer.css"),
-        recorded=as_script(recorded),
+        style=style(),
+        recorded=data,
         module=module.replace("export default {", "const explorer = {"),
-        replay=_read("replay.js"),
+        replay=read("replay.js"),
     )
 
 
@@ -126,10 +150,6 @@ def as_script(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _read(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 def _recorded(
@@ -164,16 +184,8 @@ def _kept(frame: Message, now: Snapshot) -> Message:
 
 
 def _views(now: Snapshot, options: Message, first: Layer) -> list[Message]:
-    """Return a view of each layer as a whole, and of each scope that may be opened from there."""
+    """Return a view of each layer as a whole. The page itself lays out parts that are opened."""
     gradients = any(node.gradient for node in now.nodes)
     layers: list[Layer] = ["values", "gradients", "all"] if gradients else ["values"]
     layers.sort(key=lambda layer: layer != first)
-    views = [view_message(now, layer=layer, **options) for layer in layers]
-    for view in views:  # it grows on the way
-        for focus in focuses(now, view):
-            if view["layer"] == "all":  # its scopes are in the other two layers
-                break
-            known = any(v["focus"] == focus and v["layer"] == view["layer"] for v in views)
-            if not known and len(views) < MOST_VIEWS:
-                views.append(view_message(now, layer=view["layer"], focus=focus, **options))
-    return views
+    return [view_message(now, layer=layer, **options) for layer in layers]

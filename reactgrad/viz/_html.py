@@ -21,13 +21,14 @@ from reactgrad.explain._why import Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.reading._run import Plan, Run
 from reactgrad.scheduler import told
-from reactgrad.viz._ask import asked
-from reactgrad.viz._dot import MOST_LETTERS, WORDS, dot_text
+from reactgrad.viz._ask import asked, drawn
+from reactgrad.viz._dot import MOST_LETTERS, WORDS
 from reactgrad.viz._draw import laid_out
 from reactgrad.viz._picture import Options, look
 from reactgrad.viz._text import shown, shown_lines
 
 MOST_BOXES = 60  # in a picture within a notebook
+MOST_WIDE = 1600.0  # points of such a picture; it is shown at half that size, if need be
 MOST_ROWS = 12
 MOST_SLICES = 3
 MOST_LINES = 24
@@ -154,16 +155,21 @@ def _reached(run: Run) -> bool:
 
 def _seen(graph: Core, of: Any = None) -> str:
     """Return a picture; without the package that draws it, a table."""
-    found, _ = asked(graph, of, Options(None, "values", None, MOST_BOXES))
+    options = Options(None, "values", None, MOST_BOXES)
     try:
-        svg = laid_out(dot_text(found), "svg", len(found.boxes)).decode()
+        found, text, _ = drawn(graph, of, options, MOST_WIDE)
+        svg = laid_out(text, "svg", len(found.boxes)).decode()
     except MissingExtraError as missing:
+        found, _ = asked(graph, of, options)
         nodes = [box.node for box in found.boxes if box.node is not None]
-        return _nodes(nodes, found.total) + f"<div style='color:#666'>{escape(str(missing))}</div>"
-    return svg[svg.index("<svg") :]
+        return (
+            table_of(nodes, found.total) + f"<div style='color:#666'>{escape(str(missing))}</div>"
+        )
+    # As wide as the notebook at most, with its ratio of width to height.
+    return svg[svg.index("<svg") :].replace("<svg", '<svg style="max-width:100%;height:auto"', 1)
 
 
-def _nodes(nodes: Sequence[NodeSnapshot], total: int) -> str:
+def table_of(nodes: Sequence[NodeSnapshot], total: int) -> str:
     """Return a table of nodes."""
     rows = [
         (

@@ -30,7 +30,8 @@ def arranged(picture: Picture) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``boxes`` with ``key``, ``label``, ``node`` (its key; None: a folded scope), ``members``,
+        ``boxes`` with ``key``, ``label``, ``node`` (its key; None: a folded scope), ``open`` (the key of
+        the scope), ``members``,
         ``mark``
         and ``x``, ``y`` of the middle; ``lines`` with ``from``, ``to`` (positions in ``boxes``),
         ``path``
@@ -154,8 +155,12 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
 
 def _described(box: Box) -> dict[str, Any]:
     """Return a box without its place."""
+    scope = key_of_scope(box.path)
     return {
-        "key": box.key if box.node is not None else key_of_scope(tuple(box.key[:-1].split("/"))),
+        "key": box.key
+        if box.node is not None
+        else scope + (f"({box.part})" if box.part > 1 else ""),
+        "open": None if box.node is not None else scope,
         "label": shown(box.label, MOST_OF_LABEL),
         "node": None if box.node is None else box.node.key,
         "members": box.members,

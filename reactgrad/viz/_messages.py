@@ -1,6 +1,6 @@
 """The messages to the explorer's page: snapshots as JSON, and for each next one the differences.
 
-Every message is a dict with ``kind``; ``explorer.js`` lists what it does with each.
+Every message is a dict with ``kind``; ``page/explorer.js`` lists what it does with each.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adj
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import told
+from reactgrad.viz._figures import figures, table
 from reactgrad.viz._html import abbreviated
 from reactgrad.viz._picture import Layer
-from reactgrad.viz._text import sent
+from reactgrad.viz._text import key_of_scope, sent
 
 Message = dict[str, Any]
+
+VALUE, ERROR = 4, 6  # positions in the state of a node, as the page gets it
 
 
 def graph_message(
@@ -33,6 +36,7 @@ def graph_message(
     gone: Iterable[NodeSnapshot] = (),
     controls: Iterable[Message] = (),
     begin: Snapshot | None = None,
+    last: RunSnapshot | None = None,
     live: bool,
 ) -> Message:
     """Return everything that changes only by edits of the graph, and the states to begin with.
@@ -49,20 +53,27 @@ def graph_message(
         The results of ``control`` for inputs.
     begin
         The snapshot with the states to begin with; by default `now`.
+    last
+        The run from before that left the states to begin with, if there was one.
     live
         True if a graph answers; else the page replays what was recorded.
     """
     lines: dict[str, int] = {}  # many nodes may be built by one line
-    nodes = [_fixed(node, lines, gone=True) for node in gone]
-    nodes += [_fixed(node, lines) for node in now.nodes]
+    scopes: dict[tuple[str, ...], int] = {}
+    nodes = [_fixed(node, lines, scopes, gone=True) for node in gone]
+    nodes += [_fixed(node, lines, scopes) for node in now.nodes]
+    parts = dict.fromkeys(path[: n + 1] for path in scopes for n in range(len(path)))
     return {
         "kind": "graph",
         "title": sent(title),
         "live": live,
         "nodes": nodes,
         "lines": [sent(line) for line in lines],
+        "scopes": [[sent(part) for part in path] for path in scopes],
+        "parts": [[key_of_scope(path), [sent(part) for part in path]] for path in parts],
         "edges": [[e.parent, e.child, e.detached, e.read] for e in now.edges],
         "targets": [*targets],
+        "last": None if last is None else _run(last, _computed(begin or now)),
         "controls": [*controls],
         "states": {
             str(node.key): _state(node) for node in (begin or now).nodes if node.key in now.by_key
@@ -72,13 +83,17 @@ def graph_message(
 
 def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) -> Message:
     """Return the differences from the snapshot that was sent before, and the runs in between."""
-    former = {node.key: _state(node) for node in before.nodes}
+    former = before.by_key
     states: Message = {}
     for node in now.nodes:
+        earlier = former.get(node.key)
+        if earlier is node:  # taken from there
+            continue
         state = _state(node)
-        if former.get(node.key) != state:
+        if earlier is None or _state(earlier) != state:
             states[str(node.key)] = state
-    return {"kind": "frame", "states": states, "runs": [_run(run) for run in runs]}
+    computed = _computed(now)
+    return {"kind": "frame", "states": states, "runs": [_run(run, computed) for run in runs]}
 
 
 def why_message(graph: Core, key: int, var: Any) -> Message:
@@ -93,10 +108,16 @@ def why_message(graph: Core, key: int, var: Any) -> Message:
         "key": key,
         "text": sent(str(explain(graph, var))),
         "value": "" if value is None else sent(abbreviated(value)),
+        "figures": figures(value),
         "cutoff": _cutoff_text(var.cutoff),
         "gradient": _norm_text(gradient),
         "parents": [[sent(name), version] for name, version in _parents(var)],
     }
+
+
+def table_message(graph: Core, key: int, var: Any, start: int) -> Message:
+    """Return a page of the value of one node as a table."""
+    return {"kind": "table", "key": key, "table": table(present(graph, var), start)}
 
 
 def control(
@@ -163,6 +184,9 @@ def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
     return now.dtype.type(value) if isinstance(now, np.generic) else type(now)(value)
 
 
+KINDS = ("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute", "table")
+MODES = ("once", "asked")  # what a change does: compute at once, or when that is asked for
+
 _KINDS = {
     "toggle": "true or false",
     "number": "a number",
@@ -180,7 +204,7 @@ def flaw(message: Any) -> str | None:
     if not isinstance(message, dict):
         return f"a message is an object, not {told(message):.60}"
     kind = message.get("kind")
-    if kind in ("set", "why") and _key(message.get("key")) is None:
+    if kind in ("set", "why", "table") and _key(message.get("key")) is None:
         return f"{kind!r} needs the key of a node, not {told(message.get('key')):.60}"
     if kind == "set" and "value" not in message:
         return "'set' needs a value"
@@ -190,7 +214,17 @@ def flaw(message: Any) -> str | None:
             return f"there is no layer {told(layer):.60}"
         if not isinstance(focus, str) or (focus.startswith("#") and _key(focus[1:]) is None):
             return f"there is no part {told(focus):.60}"
-    if kind not in ("set", "why", "view", "cancel", "open", "shut", "settle"):
+    if kind == "mode" and message.get("mode") not in MODES:
+        return f"there is no mode {told(message.get('mode')):.60}"
+    if kind == "compute":
+        keys = message.get("keys")
+        if keys is not None and not (
+            isinstance(keys, list) and keys and all(_key(one) is not None for one in keys)
+        ):
+            return f"'compute' needs the keys of nodes, not {told(keys):.60}"
+    if kind == "table" and _key(message.get("start")) is None:
+        return f"'table' needs the number of a row, not {told(message.get('start')):.60}"
+    if kind not in KINDS:
         return f"there is no message of the kind {told(kind):.60}"
     return None
 
@@ -209,9 +243,15 @@ def _around(value: float) -> tuple[float, float]:
     return min(0.0, 2.0 * value), max(0.0, 2.0 * value)
 
 
-def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> list[Any]:
+def _fixed(
+    node: NodeSnapshot,
+    lines: dict[str, int],
+    scopes: dict[tuple[str, ...], int],
+    *,
+    gone: bool = False,
+) -> list[Any]:
     """Return key, name, kind, op, whether it is of a gradient, marks, whether it has a cutoff,
-    line, and whether it is gone.
+    line, whether it is gone, scope, and whether its name was given.
     """
     return [
         node.key,
@@ -223,6 +263,8 @@ def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> 
         node.cutoff,
         lines.setdefault(node.line, len(lines)),
         gone,
+        scopes.setdefault(node.scope, len(scopes)),
+        node.named,
     ]
 
 
@@ -240,8 +282,16 @@ def _state(node: NodeSnapshot) -> list[Any]:
     ]
 
 
-def _run(run: RunSnapshot) -> Message:
-    """Return a run for the page."""
+def _computed(now: Snapshot) -> int:
+    """Return the number of computed nodes."""
+    return sum(node.kind in ("op", "function") for node in now.nodes)
+
+
+def _run(run: RunSnapshot, computed: int) -> Message:
+    """Return a run for the page, with the number of computed nodes that the page knows.
+
+    During the run there may have been others, which nobody has kept.
+    """
     return {
         "ran": run.ran,
         "cut_off": run.cut_off,
@@ -249,7 +299,7 @@ def _run(run: RunSnapshot) -> Message:
         "rebuilt": run.rebuilt,
         "failed": run.failed,
         "seconds": run.seconds,
-        "nodes": run.nodes,
+        "nodes": computed,
         "times": {str(key): round(seconds * 1e3, 6) for key, seconds in run.times.items()},
     }
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from reactgrad.explain._snapshot import EdgeSnapshot, NodeSnapshot, Snapshot
 from reactgrad.viz._neurons import as_neurons
+from reactgrad.viz._parts import parted
 
 Layer = Literal["values", "gradients", "all"]
 Look = Literal["clean", "stale", "running", "ran", "cut_off", "error", "unset"]
@@ -51,6 +52,10 @@ class Box(NamedTuple):
         Of a scope: how many nodes it has of each look.
     members : tuple of int
         Keys of the nodes that it stands for.
+    path : tuple of str
+        Of a scope: its names, outermost first.
+    part : int
+        The number of this part of the scope, where it is drawn in several; else 0.
     """
 
     key: str
@@ -60,12 +65,14 @@ class Box(NamedTuple):
     scope: tuple[str, ...] = ()
     inside: tuple[tuple[str, int], ...] = ()
     members: tuple[int, ...] = ()
+    path: Scope = ()
+    part: int = 0
 
     @property
     def label(self) -> str:
         """Its name, without the scopes that the frames around it show."""
         if self.node is None:
-            return self.key[:-1].rpartition("/")[2]
+            return self.path[-1] + (f" ({self.part})" if self.part else "")
         if not self.node.named:
             return self.node.name.rpartition("/")[2]
         return self.node.name.removeprefix("/".join((*self.scope, "")))
@@ -142,6 +149,8 @@ def picture(
     fold: int | None = None,
     opened: Sequence[str] | None = None,
     limit: int = 500,
+    one_way: bool = False,
+    first: Collection[int] = (),
 ) -> Picture:
     """Return what to draw of a snapshot.
 
@@ -161,6 +170,10 @@ def picture(
         Every scope becomes one box, except this one and those around it.
     limit
         The most boxes that are shown.
+    one_way
+        True: a folded scope is drawn as several boxes, where one would have lines in both directions.
+    first
+        Keys of nodes that are shown, whatever is left out.
     """
     marks: dict[int, Mark] = {}
     nodes, edges, edge_marks = snapshot.nodes, snapshot.edges, dict[EdgeSnapshot, Mark]()
@@ -179,11 +192,11 @@ def picture(
             if not marks.get(whole) and any(marks.get(one.key) for one in inner):
                 marks[whole] = "changed"
     homes = _homes(nodes, edges)
-    boxes, box_of = _folded(nodes, homes, marks, fold, opened, members)
+    boxes, box_of = _folded(nodes, edges if one_way else None, homes, marks, fold, opened, members)
     lines = _lines(edges, homes, box_of, edge_marks, weights)
     if len(boxes) <= limit:
         return Picture(tuple(boxes), tuple(lines), {}, {}, total)
-    return _neighbourhood(boxes, lines, limit, total)
+    return _neighbourhood(boxes, lines, limit, total, first)
 
 
 def _wanted(
@@ -260,6 +273,7 @@ def _homes(nodes: Iterable[NodeSnapshot], edges: Iterable[EdgeSnapshot]) -> dict
 
 def _folded(
     nodes: Iterable[NodeSnapshot],
+    edges: Iterable[EdgeSnapshot] | None,
     homes: dict[int, list[Scope]],
     marks: dict[int, Mark],
     fold: int | None,
@@ -272,20 +286,29 @@ def _folded(
     box_of: dict[tuple[int, Scope], str] = {}
     boxes: dict[str, Box] = {}
     inside: dict[str, dict[int, NodeSnapshot]] = {}
+    depths = {
+        scope: fold if opened is None else _shared(scope, opened) + 1
+        for scopes in homes.values()
+        for scope in scopes
+    }
+    parts = parted(homes, edges, depths)
+    last: dict[Scope, int] = {}
+    for path, part in parts.values():
+        last[path] = max(part, last.get(path, 0))
     for node in nodes:
         for number, scope in enumerate(homes[node.key]):
-            depth = fold if opened is None else _shared(scope, opened) + 1
-            if depth is None or len(scope) < depth:
+            if (node.key, scope) not in parts:
                 key = f"{node.key}.{number}" if number else str(node.key)
                 mark, inner = marks.get(node.key, ""), members_of.get(node.key, ())
                 seen: Look = max([look(one) for one in (node, *inner)], key=ORDER.index)
                 all_ = (node.key, *[one.key for one in inner])
                 boxes[key] = Box(key, node, seen, mark, scope, members=all_)
             else:
-                path = scope[:depth]
-                key = "/".join(path) + "/"
+                path, part = parts[node.key, scope]
+                key = "/".join(path) + "/" + (f"({part})" if part > 1 else "")
                 if key not in boxes:  # only to keep its place; the loop below fills it
-                    boxes[key] = Box(key, None, "clean", scope=path[:-1])
+                    part = part if last[path] > 1 else 0
+                    boxes[key] = Box(key, None, "clean", scope=path[:-1], path=path, part=part)
                 for one in (node, *members_of.get(node.key, ())):
                     inside.setdefault(key, {})[one.key] = one
             box_of[node.key, scope] = key
@@ -300,6 +323,8 @@ def _folded(
             boxes[key].scope,
             tuple(looks.items()),
             tuple(members),
+            boxes[key].path,
+            boxes[key].part,
         )
     return [*boxes.values()], box_of
 
@@ -341,14 +366,20 @@ def _lines(
     return [*lines.values()]
 
 
-def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) -> Picture:
+def _neighbourhood(
+    boxes: list[Box], lines: list[Line], limit: int, total: int, first: Collection[int]
+) -> Picture:
     """Return the most remarkable boxes with those around them, nearest first, up to the limit."""
     near: dict[str, list[str]] = {box.key: [] for box in boxes}
     for line in lines:
         near[line.parent].append(line.child)
         near[line.child].append(line.parent)
     # At most half of the room, so that what surrounds them is seen, too.
-    shown = dict.fromkeys(_seeds(boxes)[: max(limit // 2, 1)])
+    asked = [box.key for box in boxes if not set(first).isdisjoint(box.members)]
+    seeds = _seeds(boxes)
+    if asked:  # where nearly all is stale, say, the answers matter more than the first of these
+        seeds = [*asked, *(seeds if len(seeds) <= limit else ())]
+    shown = dict.fromkeys(seeds[: max(limit // 2, 1)])
     queue = deque(shown)
     others = reversed(boxes)  # the next one, when these are connected to nothing else
     while len(shown) < limit:

@@ -16,7 +16,17 @@ from typing import Any
 
 from reactgrad._errors import Cancelled, DTypeError
 from reactgrad.explain._follower import Follower
-from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, snapshot, vars_of
+from reactgrad.explain._snapshot import (
+    NodeSnapshot,
+    RunSnapshot,
+    Snapshot,
+    computing,
+    finished,
+    key_of,
+    snapshot,
+    snapshot_of_run,
+    vars_of,
+)
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import CollectorPause, told_error
 from reactgrad.viz._messages import (
@@ -25,6 +35,7 @@ from reactgrad.viz._messages import (
     flaw,
     frame_message,
     graph_message,
+    table_message,
     wanted_value,
     why_message,
 )
@@ -33,7 +44,7 @@ from reactgrad.viz._text import sent
 from reactgrad.viz._view import view_message
 
 FRAME = 1 / 30  # least seconds between two messages about states
-LOOK = 0.1  # seconds between two checks of which node is being computed
+LOOK = 0.05  # seconds between two checks of which node is being computed
 MOST_CONTROLS = 60
 
 
@@ -87,6 +98,9 @@ class Session:
         self._lock = threading.Lock()
         self._asks: list[Message] = []
         self._sets: dict[int, Any] = {}
+        self._computes: list[list[int] | None] = []  # nodes to compute; `None`: the targets
+        self._mode = "once"
+        self._planned: list[int] = []  # the nodes that a read would run, as told
         self._changed = self._edited = False
         self._stop = self._closed = False
         self._threads: list[threading.Thread] = []
@@ -104,6 +118,9 @@ class Session:
                 self._asks.append({"kind": "flaw", "text": wrong})
             elif kind == "set":
                 self._sets[int(message["key"])] = message["value"]
+            elif kind == "compute":
+                keys = message.get("keys")
+                self._computes.append(None if keys is None else [int(key) for key in keys])
             elif kind == "cancel":
                 self._stop = True
             else:
@@ -139,13 +156,17 @@ class Session:
             with self._lock:
                 asks, self._asks = self._asks, []
                 sets, self._sets = self._sets, {}
+                computes, self._computes = self._computes, []
             try:
                 for ask in asks:
                     with CollectorPause():  # a large graph makes very many small objects
                         self._answer(ask)
-                if sets:
-                    self._compute(sets)
-                if self._shown is not None and (self._changed or sets):
+                problem = self._set(sets) if sets else ""
+                if sets and self._mode == "once" and None not in computes:
+                    computes.append(None)
+                for keys in computes:
+                    self._compute(keys, problem)
+                if self._shown is not None and (self._changed or sets or computes):
                     self._tell()
             except Exception as error:  # the page shows it, and the thread goes on
                 self._say(told_error(error))
@@ -167,6 +188,15 @@ class Session:
         elif kind == "why":
             for key, var in vars_of(self._graph, [int(ask["key"])]).items():
                 self._send(why_message(self._graph, key, var))
+        elif kind == "table":
+            for key, var in vars_of(self._graph, [int(ask["key"])]).items():
+                self._send(table_message(self._graph, key, var, int(ask["start"])))
+        elif kind == "mode":
+            self._mode = ask["mode"]
+            self._send({"kind": "mode", "mode": self._mode})
+            if self._mode == "once" and self._planned:
+                self._compute(None)
+                self._changed = True
         elif kind == "view":
             former = self._layer, self._focus
             self._layer, self._focus = ask.get("layer", self._layer), ask.get("focus", "")
@@ -182,27 +212,38 @@ class Session:
             self._send(self._described(self._shown, edit=True))
             self._show()
 
-    def _compute(self, sets: Mapping[int, Any]) -> None:
-        """Set inputs to the latest values, and bring the targets up to date."""
-        graph = self._graph
+    def _set(self, sets: Mapping[int, Any]) -> str:
+        """Set inputs to the latest values. Return what stood against some of them, or nothing."""
         problems: list[str] = []
-        self._stop = False
         try:
-            leaves = vars_of(graph, sets)
             wanted: dict[Any, Any] = {}
-            for key, var in leaves.items():
+            for key, var in vars_of(self._graph, sets).items():
                 try:
-                    wanted[var] = wanted_value(graph, sets[key], var)
+                    wanted[var] = wanted_value(self._graph, sets[key], var)
                 except DTypeError as error:
                     problems.append(str(error))
-            graph.set(wanted)
-            targets = vars_of(graph, self._targets).values()
+            self._graph.set(wanted)
+        except Exception as error:
+            problems.append(told_error(error))
+        problem = " ".join(problems)
+        if self._mode == "asked":
+            self._say(problem)
+        return problem
+
+    def _compute(self, keys: Sequence[int] | None, problem: str = "") -> None:
+        """Bring nodes up to date; by default the targets. `problem` is said if there is no other."""
+        graph = self._graph
+        self._stop = False
+        try:
+            targets = vars_of(graph, self._targets if keys is None else keys).values()
+            if not targets:
+                return
             planned = [key_of(graph, var) for var in graph.plan(*targets).nodes]
             self._send({"kind": "busy", "busy": True, "planned": planned})
             self._computing = True
             if not self._stop:
                 graph.forward(*targets)
-            self._say(" ".join(problems))
+            self._say(problem)
         except Cancelled as error:
             self._say(str(error))
         except Exception as error:
@@ -212,15 +253,18 @@ class Session:
             self._send({"kind": "busy", "busy": False})
 
     def _look_on(self) -> None:
-        """Report which nodes are being computed."""
+        """Report which nodes are being computed, and which have ended."""
         told: list[int] = []
+        ended = 0  # nodes of the read under way that are known to have ended
         while not self._closed:
             self._watched.wait()
             time.sleep(LOOK)
             found = computing(self._graph)
-            if found != told:
+            done = finished(self._graph, ended) if found else []
+            ended = ended + len(done) if found else 0
+            if found != told or done:
                 told = found
-                self._send({"kind": "running", "keys": found})
+                self._send({"kind": "running", "keys": found, "done": done})
             if self._stop:  # the first cancel may have come before the run began
                 self._cancel()
 
@@ -233,7 +277,8 @@ class Session:
         """Send the differences from what the pages have."""
         assert self._shown is not None
         edited, self._changed, self._edited = self._edited, False, False
-        former, now = self._shown, snapshot(self._graph, None, True)
+        former = self._shown
+        now = snapshot(self._graph, None, True, former, edited)
         runs = self._follower.take() if self._follower is not None else []
         if edited and (now.by_key.keys() != former.by_key.keys() or now.edges != former.edges):
             self._former = former
@@ -250,7 +295,10 @@ class Session:
         if now.weights != former.weights:
             self._shown = now
             self._show()
-        told = {"controls": self._controls(moved)} if moved else {}
+        told: Message = {"controls": self._controls(moved)} if moved else {}
+        planned = self._plan(now)
+        if planned != self._planned:
+            self._planned = told["planned"] = planned
         self._send(frame_message(former, now, runs) | told)
         self._shown = now
 
@@ -274,18 +322,37 @@ class Session:
         self._targets = asked_for or now.ends
         leaves = [n.key for n in now.nodes if n.kind in ("input", "param") and not n.gradient]
         self._controlled = leaves[:MOST_CONTROLS]
+        self._planned = self._plan(now)
         return graph_message(
             now,
             targets=self._targets,
             title=repr(self._graph)[1:-1],
             gone=self._gone(now),
             controls=self._controls(self._controlled),
+            last=self._last_run(),
             live=True,
         ) | {
             "edit": edit,
+            "mode": self._mode,
+            "planned": self._planned,
             "compared": self._former is not None,
             "more_controls": len(leaves[MOST_CONTROLS:]),
         }
+
+    def _plan(self, now: Snapshot) -> list[int]:
+        """Return the nodes that a read of the targets would run."""
+        if not any(node.state == "stale" for node in now.nodes):
+            return []
+        try:
+            targets = vars_of(self._graph, self._targets).values()
+            return [key_of(self._graph, var) for var in self._graph.plan(*targets).nodes]
+        except Exception:  # a read would say what is wrong
+            return []
+
+    def _last_run(self) -> RunSnapshot | None:
+        """Return the graph's last run, which pages that open later have not seen."""
+        last = snapshot_of_run(self._graph, self._graph._scheduler.last_run)
+        return last if last.ran or last.failed or last.skipped or last.rebuilt else None
 
     def _controls(self, keys: Sequence[int]) -> list[Message]:
         """Return controls for those of these leaves that the page can set."""
@@ -302,7 +369,7 @@ class Session:
         if focus.startswith("#") and int(focus[1:]) not in now.by_key:
             focus = self._focus = ""
         options: Any = {"former": self._former, "fold": self._fold, "limit": self._limit}
-        view = view_message(now, layer=self._layer, focus=focus, **options)
+        view = view_message(now, layer=self._layer, focus=focus, targets=self._targets, **options)
         self._send(view | {"page": page})
 
     def _say(self, text: str) -> None:

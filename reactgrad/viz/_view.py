@@ -4,13 +4,16 @@ node.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from reactgrad.explain._snapshot import Snapshot
 from reactgrad.viz._layout import arranged
-from reactgrad.viz._picture import Layer, picture
+from reactgrad.viz._picture import Layer, Picture, picture
 from reactgrad.viz._text import key_of_scope
 
+AROUND, MOST_ENDS = 40, 8  # boxes around the answers, where there are too many and no scopes
+BROAD = 5  # boxes side by side, on average, from which on nobody can follow the lines
 NEAR = 80  # the number of nodes shown around the one that was asked for
 
 
@@ -19,6 +22,7 @@ def view_message(
     *,
     layer: Layer,
     focus: str = "",
+    targets: Collection[int] = (),
     former: Snapshot | None = None,
     fold: int | None = None,
     limit: int,
@@ -35,6 +39,9 @@ def view_message(
         neighbours, and scopes inside and outside folded; ``"#12"``: the node with the key 12 and
         what
         is around it.
+    targets
+        Keys of the nodes that are to be in sight, where not all are; by default those that nothing is
+        computed from.
     former
         A snapshot; parts that were added or removed since are marked.
     fold
@@ -42,7 +49,7 @@ def view_message(
     limit
         The most boxes.
     """
-    options: dict[str, Any] = {"former": former, "layer": layer, "limit": limit}
+    options: dict[str, Any] = {"former": former, "layer": layer, "limit": limit, "one_way": True}
     if focus.startswith("#"):
         key = int(focus[1:])
         options["only"] = _around(now, key)
@@ -57,7 +64,13 @@ def view_message(
     else:
         found = picture(now, fold=fold, **options)
         if fold is None and found.hidden and any(node.scope for node in now.nodes):
-            found = picture(now, opened=(), **options)
+            found = picture(now, opened=(), first=list(targets) or now.ends, **options)
+        elif found.hidden and fold is None:  # nothing to fold: what is around the answer
+            answers = (list(targets) or now.ends)[-MOST_ENDS:]
+            found = picture(now, first=answers, **options)
+            if len(found.boxes) > BROAD * _depth(found):
+                options["limit"] = min(limit, AROUND)
+                found = picture(now, first=answers, **options)
     return {
         "kind": "view",
         "layer": options["layer"],
@@ -67,9 +80,14 @@ def view_message(
     }
 
 
-def focuses(now: Snapshot, view: dict[str, Any]) -> list[str]:
-    """Return the scopes that a view shows folded, which may be opened from there."""
-    return [box["key"] for box in view["boxes"] if box["node"] is None]
+def _depth(found: Picture) -> int:
+    """Return the number of boxes on the longest way."""
+    depth = {box.key: 1 for box in found.boxes}
+    order = {box.key: position for position, box in enumerate(found.boxes)}
+    for line in sorted(found.lines, key=lambda line: order[line.parent]):
+        if order[line.parent] < order[line.child]:
+            depth[line.child] = max(depth[line.child], depth[line.parent] + 1)
+    return max(depth.values(), default=1)
 
 
 def _path(now: Snapshot, focus: str) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def scenarios(
         way cannot be. ``False``: never. Default: where each op can be. Values are then equal to
         rounding, as NumPy's loops over arrays differ from those over one number in the last bit.
     progress : bool, optional
-        A bar (extra ``progress``). By default after a second, on a terminal and in notebooks.
+        A bar. By default after a second, on a terminal and in notebooks.
     errors : {"raise", "keep"}
         Whether a scenario that raises ends all of them, or has NaN and its error in ``.errors``.
 

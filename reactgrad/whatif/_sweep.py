@@ -235,15 +235,11 @@ def bar(
     Parameters
     ----------
     progress
-        ``None`` shows one after a second, on a terminal or in a notebook, if tqdm is installed.
+        ``None`` shows one after a second, on a terminal or in a notebook.
     """
     if progress is False:
         return iter(steps)
     options: dict[str, Any] = {} if total is None else {"total": total}
     if progress is None:
-        from importlib.util import find_spec
-
-        if find_spec("tqdm") is None:
-            return iter(steps)
         options |= {"disable": None if "ipykernel" not in sys.modules else False, "delay": 1.0}
     return iter(rg.progress(steps, desc, options=options))

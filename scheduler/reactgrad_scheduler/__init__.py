@@ -74,6 +74,7 @@ from reactgrad_scheduler.overlay import Column as Column
 from reactgrad_scheduler.overlay import Overlay as Overlay
 from reactgrad_scheduler.overlay import share as share
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
+from reactgrad_scheduler.plan import Plan as Plan
 from reactgrad_scheduler.plan import Script as Script
 from reactgrad_scheduler.plan import Step as Step
 from reactgrad_scheduler.ranges import MOST_RANGES as MOST_RANGES

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from reactgrad_scheduler.plan import Script, Step
+from reactgrad_scheduler.plan import Plan, Script, Step
 from reactgrad_scheduler.ranges import Ranges
 from reactgrad_scheduler.run import Run
 
@@ -64,6 +64,13 @@ class Host(Protocol):
         -------
         bool
             ``False`` if the steps must be fused again.
+        """
+        ...
+
+    def inherited(self, plan: Plan) -> tuple[list[Step], list[int]] | None:
+        """Return the calls of a certain plan that was never bound, and the first slot that each computes.
+
+        ``None`` if there are none yet: its steps will be bound. For the calls the same holds as in ``fuse``.
         """
         ...
 

@@ -163,6 +163,22 @@ class Plan:
         run.seal(serial)
         return cls(tuple(slots), certain, frozenset(slots), finished=run)
 
+    def twin(self) -> Plan | None:
+        """Return the same plan for a fork, not bound yet; ``None`` if it holds more than nodes."""
+        if (
+            not self.certain
+            or self.turns
+            or self.readings
+            or self.script is not None
+            or self.expected
+        ):
+            return None
+        run = Run(list(self.finished.ran))
+        run.sealed = self.finished.sealed
+        plan = Plan(self.slots, True, self.members, finished=run)
+        plan._sources = self._sources
+        return plan
+
     def retire(self) -> None:
         """Drop all that only a run needs; the journal may keep the plan itself for long."""
         self.steps = self.fused = self.rows = self.tasks = self.ways = None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence, Set
+from itertools import islice
 from random import Random
 
 from reactgrad_scheduler.block import block
 from reactgrad_scheduler.latest import Latest
+from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.plan import Group, Key, Plan, Transition
+from reactgrad_scheduler.topology import Topology
 
 # Bounds of the cache: the number of plans, of keys that came once, and of the nodes in all plans.
 MAX_PLANS = 65536
@@ -19,6 +23,10 @@ _random = Random(0)
 
 class PlanCache:
     """Transitions by key, the oldest first. A transition is stored when its key comes for the second time.
+
+    The cache of a fork begins with what that of its origin has, or will have, for nodes that both have: a read that
+    repeats there repeats here. Equal states mean the same in both, since they share the random numbers of nodes,
+    and an edit on either side moves to states that the other one never sees.
 
     A read that happens once (a new expression, an unusual set of changes) leaves only its key. Plans of
     nodes that read others are stored at once, as long as there is much room.
@@ -32,6 +40,8 @@ class PlanCache:
     """
 
     __slots__ = (
+        "__weakref__",
+        "_before",
         "_groups",
         "_groups_of",
         "_keys_of",
@@ -43,6 +53,7 @@ class PlanCache:
         "kept",
         "known",
         "nodes",
+        "origin",
     )
 
     def __init__(self) -> None:
@@ -59,6 +70,45 @@ class PlanCache:
         self.kept: Latest | None = None
         self.nodes = 0
         self.enabled = True
+        # That of the graph that the own one was forked from; nodes with smaller serials are the same there.
+        self.origin: weakref.ref[PlanCache] | None = None
+        self._before = 0
+
+    def follow(self, origin: PlanCache, topology: Topology) -> None:
+        """Begin with the plans of the origin of a fork, whose nodes these are."""
+        if self.enabled and origin.enabled:
+            self.origin, self._before = weakref.ref(origin), topology.next_serial
+
+    def from_origin(self, key: Key, journaled: Column[int]) -> Transition | None:
+        """Return a transition of the origin as its own from now on, ``None`` if that has none for this key."""
+        there, read = None if self.origin is None else self.origin(), key[2]
+        if there is None or (
+            read >= self._before
+            if isinstance(read, int)
+            else self._groups.get(read.slots) is not read
+        ):
+            return None
+        found = there.get(key)
+        plan = None if found is None else found.plan.twin()
+        if found is None or plan is None:
+            return None
+        for slot in plan.slots:
+            journaled[slot] = 1
+        own = Transition(plan, found.state, found.marks)
+        self.put(key, own)
+        return own
+
+    def group_from_origin(
+        self, slots: tuple[int, ...], serial: Column[int], journaled: Column[int]
+    ) -> Group | None:
+        """Return a group of the origin as its own from now on, ``None`` if there is none of these nodes."""
+        there = None if self.origin is None else self.origin()
+        group = None if there is None else there.known(slots)
+        if group is None or any(serial[slot] >= self._before for slot in slots):
+            return None
+        for slot in slots:
+            journaled[slot] = 1  # first: a group must not outlive its nodes
+        return self.group(slots, group)
 
     def __len__(self) -> int:
         return len(self._transitions)
@@ -83,9 +133,12 @@ class PlanCache:
         self._seen.add(mark)
         return False
 
-    def group(self, slots: tuple[int, ...]) -> Group:
-        """Make a group of nodes, so that plans for reads of all of them are found by one look-up."""
-        group = Group(slots)
+    def group(self, slots: tuple[int, ...], group: Group | None = None) -> Group:
+        """Make a group of nodes, so that plans for reads of all of them are found by one look-up.
+
+        ``group`` is that of the origin of a fork, if it has one.
+        """
+        group = group or Group(slots)
         if len(self._groups) >= MAX_PLANS or self._members > MAX_PLANNED_NODES:
             self.clear()
             self._groups.clear()
@@ -119,6 +172,13 @@ class PlanCache:
             self.nodes > MAX_PLANNED_NODES and len(self._transitions) > 1
         ):
             self._discard(next(iter(self._transitions)))
+
+    def bound(self, most: int) -> list[Plan]:
+        """Return the last stored plans, at most so many, that are certain and have their calls."""
+        plans = {
+            id(one.plan): one.plan for one in islice(reversed(self._transitions.values()), most)
+        }
+        return [one for one in plans.values() if one.certain and one.fused is not None]
 
     def latest(self, read: int | Group) -> Sequence[Plan]:
         """Return plans that this read has followed, whatever the state was, the last one first."""
@@ -178,6 +238,7 @@ class PlanCache:
 
     def clear(self) -> None:
         """Drop all plans."""
+        self.origin = None
         self._transitions.clear()
         self._seen.clear()
         self._keys_of.clear()

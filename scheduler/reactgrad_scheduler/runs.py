@@ -22,6 +22,8 @@ class Runs(Changes):
     def _group(self, targets: tuple[int, ...]) -> Group:
         """Return the group of these nodes, as which plans know them when they are read together."""
         group = self.plans.known(targets)
+        if group is None and self.plans.origin is not None:
+            group = self.plans.group_from_origin(targets, self.topology.serial, self._journaled)
         if group is None:
             for slot in targets:
                 self._journaled[slot] = 1  # first: a group must not outlive its nodes

@@ -57,6 +57,7 @@ class Scheduler(ReadsInside):
         twin.dropped = twin.staleness.dropped
         twin.dynamic = self.dynamic.copy()
         twin._journaled = Blank(len(self._journaled), 0)
+        twin.plans.follow(self.plans, twin.topology)
         twin.distrust = self.distrust
         twin.executor = self.executor
         twin.seconds = self.seconds.copy()
@@ -96,6 +97,8 @@ class Scheduler(ReadsInside):
         read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
         key: Key = (staleness.state, pending, read)
         transition = self.plans.get(key)
+        if transition is None and self.plans.origin is not None and not retry:
+            transition = self.plans.from_origin(key, self._journaled)
         gates = len(self.lock.gates)
         try:
             if transition is None or retry:

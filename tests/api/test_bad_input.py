@@ -350,6 +350,7 @@ def test_copy_of_a_var_is_the_var() -> None:
     assert copy.copy(x) is x
 
 
+@pytest.mark.slow
 def test_copy_of_a_graph_does_not_break_it() -> None:
     """A copy that dies, or was never finished, must not take the original's tables with it."""
     program = """

@@ -173,6 +173,7 @@ def test_the_path_of_a_cycle_is_names_elsewhere_and_nodes_here(g: rg.Graph) -> N
         assert pickle.loads(pickle.dumps(twin)).path == twin.path
 
 
+@pytest.mark.slow
 def test_through_a_pool_of_processes() -> None:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         for name in ("cycle", "shape", "name"):

@@ -19,6 +19,7 @@ def length(error: BaseException) -> int:
     return len(str(error)) + sum(map(len, getattr(error, "__notes__", ())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [NAME, WORDS], ids=["one word", "words"])
 def test_of_long_names(g: rg.Graph, name: str, tmp_path: Path) -> None:
     x = g.input(np.ones(2), name=name)

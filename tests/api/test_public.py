@@ -86,6 +86,7 @@ NEED_EXAMPLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEED_EXAMPLES)
 def test_example_of_every_public_callable_runs(name: str) -> None:
     """Explicitly: functions that are made in a loop are easily missed by a collector."""

@@ -26,6 +26,7 @@ def is_strict(value: Any) -> bool:
     return hasattr(value, "__array_namespace__") and value.__array_namespace__() is xp
 
 
+@pytest.mark.slow
 def test_every_op_that_loads_with_the_package_has_a_kernel() -> None:
     # In a new interpreter: families of ops, which tests import, say themselves where they run.
     program = """

@@ -37,6 +37,7 @@ def test_value_is_read_only_and_the_same_object_until_a_change(size: int) -> Non
     assert (before == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "hold",

@@ -128,6 +128,7 @@ def test_a_step_of_the_critic_alone_leaves_the_policy_clean() -> None:
     assert model.with_grad() == {"trunk", "actor"}
 
 
+@pytest.mark.slow
 def test_a_thousand_steps_build_nothing() -> None:
     model = ActorCritic()
     model.step(0)

@@ -149,6 +149,7 @@ def tangents_of_outputs(n: int) -> Act:
     return lambda: rg.jvp(y, x, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_twice_the_operands_cost_twice_the_work(name: str) -> None:
     make = PROGRAMS[name]

@@ -166,6 +166,7 @@ def test_a_rule_that_gives_a_node_of_the_model_follows_its_edits() -> None:
     assert dw.value == 15.0
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), edits=st.integers(0, 4))
 @settings(max_examples=60, deadline=None)
 def test_gradients_of_numbers_after_edits_are_those_of_a_graph_built_that_way(

@@ -267,6 +267,7 @@ def test_only_nodes_between_the_sources_and_the_output_get_a_tangent() -> None:
     assert added(50) == added(1) == 2  # the direction, and its product
 
 
+@pytest.mark.slow
 def test_tangents_of_a_chain_are_linear_and_need_no_recursion() -> None:
     depth = 20_000
     g = rg.Graph()

@@ -135,6 +135,7 @@ def forward(target: Any) -> set[str]:
     return set(found)
 
 
+@pytest.mark.slow
 def test_a_thousand_steps_build_nothing() -> None:
     gan = Gan()
     gan.step(0)

@@ -135,6 +135,7 @@ def test_temporary_output_stays_live() -> None:
     assert d.value == 27.0
 
 
+@pytest.mark.slow
 def test_dropped_gradient_leaves_nothing_behind() -> None:
     g = rg.Graph()
     w = g.param([1.0, 2.0])
@@ -210,6 +211,7 @@ def test_stacked_diamonds_cost_linear_work() -> None:
     assert len(g) < 500
 
 
+@pytest.mark.slow
 def test_thousand_slices_of_one_array() -> None:
     """The slices' gradients add up in place: one array of the whole size, not a thousand."""
     size = 200_000
@@ -295,6 +297,7 @@ def test_gathers_and_slices_of_one_array_follow_edits() -> None:
     g.check_invariants()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fan_out", [1, 2, 15, 16, 17, 33, 300, 10_000])
 def test_many_consumers(fan_out: int) -> None:
     g = rg.Graph()
@@ -310,6 +313,7 @@ def test_many_consumers(fan_out: int) -> None:
     np.testing.assert_array_equal(w.grad, expected)
 
 
+@pytest.mark.slow
 def test_change_under_one_of_many_consumers_adds_up_few_sums() -> None:
     g = rg.Graph()
     w = g.param(1.0)
@@ -471,6 +475,7 @@ def test_what_cannot_be_differentiated_says_why(name: str) -> None:
     assert isinstance(caught.value, rg.ReactgradError)
 
 
+@pytest.mark.slow
 def test_failed_question_leaves_the_graph_as_it_was() -> None:
     g = rg.Graph()
     w = g.param([1.0, 2.0])

@@ -199,6 +199,7 @@ def test_what_a_hook_changes_is_computed_again_and_nothing_else() -> None:
     assert len(whole.ran) > 3
 
 
+@pytest.mark.slow
 def test_repeating_a_backward_with_hooks_creates_no_node() -> None:
     w, _, h, loss = two()
     h.register_hook(lambda g: g * 2.0)

@@ -33,6 +33,7 @@ def columns(y: Any, x: Any) -> np.ndarray:
     return np.stack(found, -1).reshape(*np.shape(y.value), *x.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unknown", [False, True], ids=["known shapes", "a Python result"])
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("name", CASES)
@@ -53,6 +54,7 @@ def test_jacobian_has_all_directions(name: str, mode: Any, unknown: bool) -> Non
         assert rg.jacobian(y, x, mode) is jacobian
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("name", CASES)
 def test_hessian_is_what_the_products_say(name: str, mode: Any) -> None:

@@ -123,6 +123,7 @@ def test_a_shape_that_was_looked_at_of_a_node_that_is_gone() -> None:
     np.testing.assert_allclose(x.grad, np.where([1, 1, 0], 2.0 * t * (1.0 - t**2), 0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["edit", "unpin"])
 def test_a_gradient_through_which_others_come_later_goes_with_them(how: str) -> None:
     g = rg.Graph()

@@ -231,6 +231,7 @@ def test_hooks_that_read_the_graph_in_a_loop(g: rg.Graph) -> None:
     assert read == [2.0 * step for step in range(8) for _ in range(2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distrust", [False, True], ids=["trusting", "distrusting"])
 @given(
     segments=st.lists(st.tuples(steps, st.integers(0, 2)), min_size=1, max_size=4),

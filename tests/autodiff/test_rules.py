@@ -276,6 +276,7 @@ def test_flat_function_contributes_nothing(name: str) -> None:
     assert alone is None or not alone.value.any()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_broadcast_gradients_have_the_operands_shapes(data: st.DataObject) -> None:

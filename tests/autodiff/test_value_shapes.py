@@ -73,6 +73,7 @@ def derivatives(f: Callable[[Any], Any], x: Any, d: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [shown, Shown.apply], ids=["lift", "Function"])
 @pytest.mark.parametrize("name", OPS)
 def test_live_derivatives_follow(name: str, kind: Callable[[Any], Any]) -> None:
@@ -196,6 +197,7 @@ def _of_rows(x: Any, w: Any, t: Any) -> list[Any]:
     return [rg.grad((r * r * w).sum(), w), rg.hvp(y, w, r)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, -1], ids=["in order", "from behind"])
 @pytest.mark.parametrize("build", [_steps_on_steps, _of_squares, _of_rows])
 def test_gradients_of_gradients_follow(
@@ -322,6 +324,7 @@ def _jacobians(x: Any, w: Any) -> list[Any]:
     return [rg.jacobian(d[1:].sum(axis=1), w), rg.jacobian(d.mean(axis=0), w)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [_hessian, _hessian_of_params, _jacobians])
 def test_hessians_follow_and_rollbacks_come_back(build: Callable[[Any, Any], list[Any]]) -> None:
     g = rg.Graph()

@@ -65,6 +65,7 @@ def test_the_bits_are_those_of_the_kernel(name: str, dtype: str) -> None:
     assert bits(compiled) == bits(plain)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(
     st.sampled_from(NAMES),

@@ -154,6 +154,7 @@ def test_dense_sweep_over_the_whole_range(kernel: Kernel) -> None:
     assert relative <= 4e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_dense_sweep_over_the_centre(kernel: Kernel) -> None:
     x = np.random.default_rng(2).uniform(-8, 8, 4000)
@@ -170,6 +171,7 @@ def test_tiny_arguments(kernel: Kernel) -> None:
     assert relative <= 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_float32_sweep_is_rounded_correctly_but_for_ties(kernel: Kernel) -> None:
     x = np.random.default_rng(4).uniform(-14.5, 14.5, 3000).astype(np.float32)
@@ -259,6 +261,7 @@ arguments = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", KERNELS)
 @settings(max_examples=60, deadline=None)

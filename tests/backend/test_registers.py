@@ -258,6 +258,7 @@ CODES = st.lists(st.integers(0, 10**6), min_size=3, max_size=14)
 ACTIONS = st.lists(st.lists(st.integers(0, 10**4), min_size=1, max_size=3), max_size=3)
 
 
+@pytest.mark.slow
 @needs_machine
 @pytest.mark.usefixtures("any_number_of_steps")
 @pytest.mark.parametrize(("dtype", "threads"), [("f4", 1), ("f8", 1), ("f8", 4)])

@@ -116,6 +116,7 @@ def test_calls_see_the_context_of_the_caller() -> None:
     assert seen == ["raise", "raise"]
 
 
+@pytest.mark.slow
 def test_a_forked_process_works_without_the_threads_of_its_parent() -> None:
     if not hasattr(os, "fork"):
         pytest.skip("no fork here")

@@ -21,6 +21,7 @@ def chain(x: rg.Var, w: rg.Var, length: int) -> list[rg.Var]:
     return nodes
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_building_and_reading_a_node_for_the_first_time_makes_few_calls() -> None:
@@ -38,6 +39,7 @@ def test_building_and_reading_a_node_for_the_first_time_makes_few_calls() -> Non
     assert read <= 13
 
 
+@pytest.mark.slow
 def test_a_node_that_is_there_already_is_found_with_few_calls() -> None:
     def calls(length: int) -> int:
         g = rg.Graph()
@@ -70,12 +72,14 @@ def bytes_a_node(length: int, *, together: bool) -> float:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.trusting  # records that a plan leaves are shared, those of single nodes are not
 @pytest.mark.whole
 def test_a_node_that_was_built_and_read_takes_less_than_a_kilobyte() -> None:
     assert bytes_a_node(5000, together=False) <= 1024
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_what_is_read_together_knows_of_it_in_few_bytes() -> None:

@@ -418,6 +418,7 @@ def test_an_open_block_keeps_what_it_has_built() -> None:
         assert (x + 1.0) is y
 
 
+@pytest.mark.slow
 def test_subgraphs_in_a_block_are_built_once() -> None:
     sizes: list[int] = []
     for blocks in (False, True):

@@ -190,6 +190,7 @@ def test_a_task_that_is_cancelled_inside_gives_back_its_own_changes(g: rg.Graph)
     g.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_thread_that_a_block_awaits_is_refused_and_does_not_wait_for_ever(g: rg.Graph) -> None:
     x = g.input(1.0)
     y = x + 1.0

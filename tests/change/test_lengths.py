@@ -63,6 +63,7 @@ def close(found: Any, expected: Any) -> bool:
     return found.shape == expected.shape and np.allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10_000),
     batches=st.lists(st.sampled_from([1, 2, 3, 5]), min_size=3, max_size=12),

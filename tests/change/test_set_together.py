@@ -181,6 +181,7 @@ def test_leaves_of_a_forgotten_group_go_with_their_handles() -> None:
     assert last.item() == 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_mixed_with_everything_else(seed: int) -> None:
     """Sets of overlapping groups between single sets, forks, transactions, cutoffs and reads."""
@@ -279,6 +280,7 @@ def test_a_detached_view_is_refused(others: int) -> None:
     assert [leaf.value_version for leaf in leaves] == [1] * MANY
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_leaves_that_are_set_together_again_and_again_are_written_without_a_call_each(

@@ -111,6 +111,7 @@ def test_a_loop_that_raises_leaves_no_thread() -> None:
             raise KeyError
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_in_a_forked_process_an_iterator_says_so_instead_of_waiting() -> None:

@@ -117,6 +117,7 @@ def test_setting_all_leaves_moves_to_another_market() -> None:
     assert book.results().tobytes() == Book(terms, market.scaled(1.1)).results().tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 5, 7, 60, 130, 3000])
 def test_any_number_of_stocks_gives_ten_thousand_options(count: int) -> None:
     stocks = [Stock(f"S{i}", 50.0, 0.2, 9, "monthly", date(2010, 3, 1)) for i in range(count)]

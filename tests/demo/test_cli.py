@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 import reactgrad
 from reactgrad import _cli, demo
 from reactgrad._cli import main
+from tests.__main__ import ROOT
 
 COMMAND = [sys.executable, "-X", "dev", "-W", "error", "-m", "reactgrad"]
 GOOD = "symbol,date,price\nA,Jan 1 2000,10\nA,Feb 1 2000,11\nA,Mar 1 2000,10.5\n"
@@ -44,8 +46,12 @@ def quick(monkeypatch, story: demo.Story) -> None:
 def test_the_demo_as_text(capsys) -> None:
     assert main(["demo"]) == 0
     out, _ = capsys.readouterr()
-    assert out.startswith("prices: stocks.csv (vega_datasets 0.9.0)\n")
+    first = "A book of 10,080 options on 5 stocks. One number changes: what must be computed again?"
+    assert out.startswith(first + "\n\n  quantity IBM 7m, one call +10\n")
+    assert re.search(r"\n  (\d\d) of \d,\d{3} nodes ran, [\d.]+ ms instead of [\d.]+: ", out)
+    assert out.index("ratio  difference") < out.index("ok      largest") < out.index("live Greek")
     for words in (
+        "prices: stocks.csv (vega_datasets 0.9.0)\n",
         "book:   5 stocks x 24 months x 42 strikes x 2 = 10,080 European calls and puts, seed 0",
         "ok      largest difference from a fresh graph: 0.0 (must be 0.0)",
         "ok      largest relative difference of 132 Greeks: ",
@@ -109,6 +115,7 @@ def test_bad_prices_end_in_one_line(price_file, capsys, json_too: list[str]) -> 
     )
 
 
+@pytest.mark.slow
 def test_bad_prices_in_a_process_of_its_own(tmp_path) -> None:
     done = _run("demo", "--data", str(tmp_path / "none.csv"))
     assert done.returncode == 2
@@ -209,6 +216,7 @@ def test_a_full_disk_is_one_line() -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_symbol_that_stdout_cannot_show_is_escaped(price_file) -> None:
     path = price_file(GOOD.replace("A,", "É,"))
     done = _run("demo", "--data", path, PYTHONIOENCODING="ascii")
@@ -216,9 +224,11 @@ def test_a_symbol_that_stdout_cannot_show_is_escaped(price_file) -> None:
     assert r"delta \xc9" in done.stdout
 
 
+@pytest.mark.slow
 def test_doctor_names_what_is_there(capsys) -> None:
     assert main(["doctor"]) == 0
-    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    out = capsys.readouterr().out
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines() if line[0] != " ")
     import networkx
     import numpy
 
@@ -242,6 +252,24 @@ def test_doctor_names_what_is_there(capsys) -> None:
         "threads",
         "blas",
     ]
+
+
+def test_doctor_says_which_extra_brings_what_is_absent(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(_cli, "_version", lambda name: None if name != "numba" else "1.0")
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "\n           pygraphviz, for pictures of graphs: pip install 'reactgrad[viz]'\n" in out
+    assert "\noptional   numba 1.0\n" in out
+    assert "reactgrad[jit]" not in out
+    assert max(map(len, re.findall("^ .*", out, re.MULTILINE))) <= 100
+
+
+def test_each_extra_that_doctor_names_brings_the_package() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    other = {"cupy": "cupy-cuda13x", "neat": "neat-python"}
+    for name, (extra, _) in _cli._OPTIONAL.items():
+        assert any(one.startswith(other.get(name, name) + ">=") for one in extras[extra]), name
 
 
 def test_doctor_shows_thread_limits(monkeypatch) -> None:

@@ -46,6 +46,7 @@ def test_a_steady_loop_allocates_nothing_on_the_device(counts: Counts) -> None:
     assert counts.syncs == 0
 
 
+@pytest.mark.slow
 def test_dropped_values_lend_their_memory(counts: Counts) -> None:
     g = rg.Graph(device="fake:0")
     w = g.param(np.ones((256, 256)))

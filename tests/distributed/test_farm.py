@@ -122,7 +122,6 @@ def test_a_sweep_is_cancelled() -> None:
 
 
 def test_a_bar_is_drawn() -> None:
-    pytest.importorskip("tqdm")
     g, spots, total, _ = book()
     with rd.Farm(g, 2, outputs=[total]) as farm:
         assert len(list(farm.map([{spots[0]: 1.0}] * 3, progress=True))) == 3

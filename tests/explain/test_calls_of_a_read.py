@@ -79,6 +79,7 @@ def test_a_set_and_a_read_of_one_node_take_a_few_calls(value: object, calls: int
     assert python_calls(repeated(act)) <= calls
 
 
+@pytest.mark.slow
 def test_a_number_that_is_set_calls_nothing_for_the_kernels_that_take_it() -> None:
     g = rg.Graph()
     few, many = g.input(1.0), g.input(1.0)
@@ -95,6 +96,7 @@ def test_a_number_that_is_set_calls_nothing_for_the_kernels_that_take_it() -> No
     assert python_calls(of(many, 30)) == python_calls(of(few, 10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cutoff", "calls"),
     [
@@ -120,6 +122,7 @@ def test_a_step_of_a_plan_takes_as_many_calls_as_it_has_parts(
     assert python_calls(of(300)) - python_calls(of(100)) == calls * 200
 
 
+@pytest.mark.slow
 def test_a_node_behind_a_cutoff_that_holds_is_only_compared() -> None:
     def of(length: int) -> Callable[[], object]:
         g = rg.Graph()
@@ -137,6 +140,7 @@ def test_a_node_behind_a_cutoff_that_holds_is_only_compared() -> None:
     assert python_calls(of(300)) == python_calls(of(100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [int, float, np.float64, lambda v: [v]])
 @pytest.mark.parametrize("again", [1, 3], ids=["read once", "read again"])
 def test_a_settled_value_that_a_function_reads_takes_two_calls(
@@ -169,6 +173,7 @@ def test_a_settled_value_that_a_function_reads_takes_two_calls(
     assert python_calls(of(30)) - python_calls(of(10)) == 2 * again * 20
 
 
+@pytest.mark.slow
 def test_a_first_read_of_functions_that_read_is_a_plan() -> None:
     """What they read the last time tells what they will read: they do not run one by one."""
 
@@ -194,6 +199,7 @@ def test_a_first_read_of_functions_that_read_is_a_plan() -> None:
     assert python_calls(of(60)) - python_calls(of(20)) <= 11 * 40
 
 
+@pytest.mark.slow
 def test_a_node_that_reads_in_a_hot_plan_takes_a_few_calls_and_those_of_its_reads() -> None:
     def of(length: int) -> Callable[[], object]:
         g = rg.Graph()
@@ -239,6 +245,7 @@ def web(nodes: int, graph: rg.Graph | None = None) -> tuple[rg.Graph, rg.Var, rg
     return g, x, g.keep(rg.concatenate(made[-5:]))
 
 
+@pytest.mark.slow
 def test_the_first_reads_with_plans_call_no_more_than_as_many_without() -> None:
     """A plan that is made for a cone that may never be seen again costs nothing."""
 
@@ -270,12 +277,14 @@ def what_if(g: rg.Graph, x: rg.Var, y: rg.Var) -> Callable[[], object]:
     return act
 
 
+@pytest.mark.slow
 def test_a_node_of_a_what_if_takes_a_few_calls() -> None:
     """Its buffer, where its memory is from; its kernel, bound, and for what it takes beside arrays."""
     short, long = (python_calls(what_if(*web(nodes))) for nodes in (100, 400))
     assert long - short <= 7 * 500, "there are two nodes, an op and a sum, in two of three of them"
 
 
+@pytest.mark.slow
 def test_a_what_if_calls_as_much_in_a_graph_of_any_size() -> None:
     calls = []
     for size in (0, 20_000):
@@ -367,6 +376,7 @@ def a_set_and_a_read(x: rg.Var, y: rg.Var, values: Iterable[object]) -> Callable
     return act
 
 
+@pytest.mark.slow
 def test_a_clean_read_allocates_nothing() -> None:
     y = rg.Graph().input(np.ones(3)) * 2.0
     y.value
@@ -381,6 +391,7 @@ def test_a_set_and_a_read_of_one_node_allocate_less_than_a_kilobyte_and_keep_lit
     assert kept <= 256  # the journal's entries, until it is settled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elements", [3, 30_000])
 def test_a_step_of_a_plan_allocates_nothing(elements: int) -> None:
     """Neither for a node of the plan nor for an element of its arrays, but for the copy handed out."""
@@ -398,6 +409,7 @@ def test_a_step_of_a_plan_allocates_nothing(elements: int) -> None:
     assert long[1] <= 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cutoff", "bytes_a_node"),
     [

@@ -50,6 +50,7 @@ def replay(g: rg.Graph, length: int) -> Callable[[], None]:
     return act
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 @pytest.mark.whole
 def test_a_replay_calls_no_python_function_for_a_node() -> None:
@@ -57,6 +58,7 @@ def test_a_replay_calls_no_python_function_for_a_node() -> None:
     assert python_calls(short) == python_calls(long)
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 def test_instruments_leave_no_call_behind() -> None:
     g = rg.Graph()

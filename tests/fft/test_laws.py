@@ -75,6 +75,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=of_law)
 @pytest.mark.parametrize("case", CASES, ids=of_case)
 def test_laws(case: Case, law: Law) -> None:

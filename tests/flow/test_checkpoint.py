@@ -124,6 +124,7 @@ def peaks(
     return forward // (size * 8), backward // (size * 8), np.asarray(x.grad)
 
 
+@pytest.mark.slow
 @pytest.mark.whole
 def test_memory_falls() -> None:
     """16 layers of 8 nodes: results, and what one layer needs, in place of all values."""
@@ -136,6 +137,7 @@ def test_memory_falls() -> None:
     assert np.array_equal(before[2], after[2])
 
 
+@pytest.mark.slow
 @pytest.mark.whole
 def test_memory_falls_where_a_read_has_to_look_which_nodes_are_stale() -> None:
     """What turns out to be clean reads nothing: no value waits for it."""

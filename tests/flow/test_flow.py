@@ -681,6 +681,7 @@ def test_losses_of_many_children_add_up_to_the_combined_one(children: int) -> No
     np.testing.assert_allclose(apart, w.grad, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_deep_diamonds_add_up_to_the_combined_loss() -> None:
     g = rg.Graph()
     w = g.param([0.3, -0.7])

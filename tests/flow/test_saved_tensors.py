@@ -398,6 +398,7 @@ def files(folder: Path) -> int:
     return len(list(folder.iterdir()))
 
 
+@pytest.mark.slow
 def test_files_go_when_values_die(g: rg.Graph, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "values"
     w = g.param(np.full(10, 0.5))

@@ -143,6 +143,7 @@ def test_intermediate_array_follows_but_is_not_differentiated() -> None:
             again()
 
 
+@pytest.mark.slow
 def test_value_on_ctx_that_changes_builds_the_rule_anew() -> None:
     """`ctx.count` is a plain number for the rule; a live gradient follows it all the same."""
     g = rg.Graph()
@@ -454,6 +455,7 @@ class Slope(rg.Function):
         return t * rg.grad(Counted.apply(x).sum(), x)
 
 
+@pytest.mark.slow
 def test_gradient_inside_a_rule_follows_a_value_on_ctx() -> None:
     g = rg.Graph()
     x = g.param([1.0, -2.0])

@@ -228,6 +228,7 @@ def test_a_graph_that_is_forked_again_and_again_keeps_nothing_of_it() -> None:
     g.check_invariants()
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 def test_a_lineage_of_forks_keeps_nothing_of_its_ancestors() -> None:
     first, inputs, outputs = cones(1_000, length=10)
@@ -270,6 +271,7 @@ def test_a_lineage_is_as_long_as_those_who_live() -> None:
     assert child.fork()[line["x"]].value == 1.0
 
 
+@pytest.mark.slow
 def test_edits_keep_nothing_of_what_was() -> None:
     g, _, outputs = cones(1_000, length=10)
     gradient = rg.grad(sum(y.sum() for y in outputs), outputs[0].parents[0])

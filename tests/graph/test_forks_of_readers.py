@@ -85,6 +85,7 @@ def test_what_a_what_if_changes_is_a_mapping(g: rg.Graph, changes: object) -> No
         g.whatif(changes)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_fork_that_several_threads_compute_is_let_go_afterwards() -> None:
     g = rg.Graph()
     x = g.input(1.0)

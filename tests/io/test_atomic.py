@@ -247,6 +247,7 @@ print(failed)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
 def test_a_save_that_runs_out_of_memory_raises(tmp_path: Path) -> None:
     """The package for the format, which was used before, ended the process then."""

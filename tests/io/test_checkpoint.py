@@ -257,6 +257,7 @@ def test_nesting_is_limited(path: Path) -> None:
 # --- files that are no checkpoints, or damaged --------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_and_every_cut_is_found(path: Path) -> None:
     rg.save_checkpoint(path, model=Part(x=np.arange(3.0), y=np.array([True])), step=1)
     content = path.read_bytes()

@@ -191,6 +191,7 @@ print(len(left))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked children")
 def test_a_kill_at_any_line_or_byte_leaves_a_checkpoint_that_loads(tmp_path: Path) -> None:
     printed = run_python("-W", "error", "-c", KILLER, str(tmp_path), cwd=ROOT)

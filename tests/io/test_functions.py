@@ -311,6 +311,7 @@ def test_what_the_program_uses_itself_is_accepted(
         assert rg.load(path)["y"].value == 2.0
 
 
+@pytest.mark.slow
 def test_a_function_is_found_in_another_process(tmp_path: Path) -> None:
     """In a process that has not built the graph: with trust, and with the module that lifts it."""
     (tmp_path / "model_module.py").write_text(

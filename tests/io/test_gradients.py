@@ -110,6 +110,7 @@ WAYS: dict[str, Callable[[rg.Graph], rg.Graph]] = {
 FEW = ("cubes", "layer", "scan")  # these by all ways
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [None, 4], ids=["without values", "with values"])
 @pytest.mark.parametrize("model", MODELS)
 def test_gradients_follow_lengths(model: str, before: int | None) -> None:
@@ -143,6 +144,7 @@ def test_gradients_that_are_read_too_early_say_so(model: str) -> None:
     assert all_same(read(g, 3), read(fresh, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", FEW)
 def test_the_gradient_in_the_file_is_the_one_that_is_asked_for(model: str) -> None:
     fresh = graph_of(MODELS[model])
@@ -191,6 +193,7 @@ def test_jacobians_follow() -> None:
             assert np.array_equal(h["d_h"].value, np.diag(6.0 * a))
 
 
+@pytest.mark.slow
 def test_functions_whose_shape_only_values_show() -> None:
     g = rg.Graph()
     x = g.keep(g.input(values(3), name="x"))

@@ -460,6 +460,7 @@ def test_booleans_of_other_bits_are_refused(tmp_path: Path) -> None:
     assert x.value[0]
 
 
+@pytest.mark.slow
 def test_a_name_that_stands_twice_among_many_is_found_in_one_pass(tmp_path: Path) -> None:
     """Comparing each with each would take hours."""
     names = [*range(300_000), 299_999]
@@ -524,6 +525,7 @@ def test_every_truncation_is_noticed(tmp_path: Path) -> None:
         rg.load(tmp_path / "g")
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_noticed_or_means_the_same(tmp_path: Path) -> None:
     g = small()
     g.save(tmp_path / "whole")

@@ -48,6 +48,7 @@ def names(vars: object) -> list[str]:
     return [var.name for var in vars]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cutoffs", [False, True], ids=["plain", "cutoffs"])
 @pytest.mark.parametrize("lifted", [False, True], ids=["arrays", "functions"])
 @given(

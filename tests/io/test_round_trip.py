@@ -461,6 +461,7 @@ def test_values_can_be_read_by_others(tmp_path: Path) -> None:
     assert same(found["values/layer/weight"], np.arange(6.0, dtype="f4").reshape(2, 3))
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_recursion() -> None:
     g = rg.Graph()
     y = g.input(1.0, name="x")

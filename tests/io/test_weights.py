@@ -309,6 +309,7 @@ def test_members_that_overlap_are_read_no_more_often_than_the_file_is_long(tmp_p
     assert "cannot be loaded" in message(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["state_dict.pt", "training.pt", "state_dict.safetensors"])
 def test_damage_ends_in_one_kind_of_error_and_takes_no_memory(tmp_path: Path, name: str) -> None:
     content = (FOLDER / name).read_bytes()

@@ -159,6 +159,7 @@ class Twins:
             self.replace(code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distrust", [False, True], ids=["trusting", "distrusting"])
 @given(nodes=st.lists(CODES, min_size=2, max_size=8), actions=st.lists(CODES, max_size=8))
 def test_as_if_built_that_way(distrust: bool, nodes: list[int], actions: list[int]) -> None:

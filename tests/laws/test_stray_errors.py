@@ -93,6 +93,7 @@ def after_little_stack(name: str, step: int) -> None:
         frames += step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", ACTS)
 def test_an_act_is_made_or_not_wherever_an_error_comes(
@@ -119,6 +120,7 @@ def test_an_act_is_made_or_not_at_every_depth(name: str) -> None:
     after_little_stack(name, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])
 def test_a_cutoff_does_not_compare_with_a_value_written_just_before_an_error(
     error: type[BaseException],
@@ -189,6 +191,7 @@ def test_a_transaction_is_given_back_wherever_its_end_is_cut_short(
             assert not g._lock.owners
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_while_ended_blocks_are_dropped_is_mended_by_the_use_after_it(
     error: type[BaseException], monkeypatch: pytest.MonkeyPatch

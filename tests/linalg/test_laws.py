@@ -161,6 +161,7 @@ LAWS_OF = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "law"), LAWS_OF)
 def test_laws(case: Case, law: Law) -> None:
     law(case)

@@ -28,6 +28,7 @@ def positions(run: rg.Run, made: list[rg.Var]) -> list[int]:
 # --- what is released and rebuilt ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_read_keeps_to_the_budget_while_it_runs(buffers: Buffers) -> None:
     """A thousand values of 1 MB, of which 20 fit."""
     g = rg.Graph(max_bytes=20 * 2**20)
@@ -94,6 +95,7 @@ def test_a_released_value_whose_parents_change_is_just_stale() -> None:
     assert made[3].value_version == 2
 
 
+@pytest.mark.slow
 def test_a_rebuild_needs_no_more_than_the_budget_and_no_recursion(buffers: Buffers) -> None:
     g = rg.Graph(max_bytes=4 * SIZE)
     made = chain(g, 3000)

@@ -129,6 +129,7 @@ def test_backward_within_a_budget(buffers: Buffers, room: int, retain: bool | No
     g.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_deep_backward_computes_little_twice() -> None:
     """Values that stay are spread over the graph (Kirisame et al., 2021): no quadratic rebuilding."""
     g = rg.Graph(max_bytes=32 * SIZE)

@@ -54,6 +54,7 @@ def network(g: rg.Graph, build: Callable[..., Any] = layer) -> tuple[Any, list[A
     return x, params, rg.cross_entropy(y, np.arange(SIDE)).mean()
 
 
+@pytest.mark.slow
 def test_bytes_are_what_is_there() -> None:
     with traced() as memory:
         g = rg.Graph()
@@ -93,6 +94,7 @@ def test_peak_needs_no_budget(retain: bool | None) -> None:
         assert "peak" in str(stats)
 
 
+@pytest.mark.slow
 def test_peak_counts_what_callers_hold_and_stays_when_all_is_gone() -> None:
     g = rg.Graph()
     x = g.input(np.zeros((SIDE, SIDE)))
@@ -163,6 +165,7 @@ def test_steady_step_takes_no_new_large_array(
     assert (after.bytes, after.spare_bytes) == (before.bytes, before.spare_bytes)
 
 
+@pytest.mark.slow
 def test_released_values_leave_at_most_their_share() -> None:
     g = rg.Graph()
     x = g.param(np.ones((1 << 20,)))
@@ -252,6 +255,7 @@ def test_failed_transaction_gives_back_what_was() -> None:
     np.testing.assert_array_equal(hidden.value, np.tanh(0.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_random_loops_that_let_go_compute_what_others_do(seed: int) -> None:
     """Two graphs, one of which keeps everything; values are held for a while."""
@@ -296,6 +300,7 @@ def test_random_loops_that_let_go_compute_what_others_do(seed: int) -> None:
         graphs[0].check_invariants()
 
 
+@pytest.mark.slow
 def test_loops_that_only_pin_hook_or_fail_leave_nothing_behind() -> None:
     g = rg.Graph()
     x = g.param(2.0)

@@ -113,6 +113,7 @@ def peaks(build: Callable[..., Any], retain: bool | None, turns: int) -> tuple[l
     return found, least, g.stats().spare_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.fused
 @pytest.mark.whole
 @pytest.mark.parametrize("build", [chain, layers, uneven])
@@ -124,6 +125,7 @@ def test_most_memory_is_what_must_be_there(build: Callable[..., Any]) -> None:
     assert found[0] <= least + 3 * LARGE + (1 << 19)
 
 
+@pytest.mark.slow
 @pytest.mark.fused
 @pytest.mark.whole
 @pytest.mark.parametrize("build", [chain, layers, uneven])

@@ -37,6 +37,7 @@ def pair(g: rg.Graph, level: Level, depth: int) -> tuple[rg.Var, rg.Var]:
     return x, a
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 100])
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_first_read_rebuilds_a_square_of_its_depth(level: str, limit: int) -> None:
@@ -52,6 +53,7 @@ def test_a_first_read_rebuilds_a_square_of_its_depth(level: str, limit: int) -> 
     assert rebuilt(32) < 5.5 * rebuilt(16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [None, rg.Threads(2)])
 def test_a_gradient_rebuilds_a_square_of_its_depth(executor: Any) -> None:
     def rebuilt(depth: int) -> int:
@@ -68,6 +70,7 @@ def test_a_gradient_rebuilds_a_square_of_its_depth(executor: Any) -> None:
     assert rebuilt(12) < 5.5 * rebuilt(6)
 
 
+@pytest.mark.slow
 def test_each_of_many_reads_rebuilds_a_part_of_that() -> None:
     g = rg.Graph(max_bytes=0)
     _, y = pair(g, LEVELS["ops"], 10)
@@ -79,6 +82,7 @@ def test_each_of_many_reads_rebuilds_a_part_of_that() -> None:
     assert len(g.forward(*nodes).rebuilt) <= len(nodes) ** 1.5 + 2 * len(nodes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 200])
 @pytest.mark.parametrize("seed", range(3))
 def test_random_programs_with_gradients_end(seed: int, limit: int) -> None:
@@ -104,6 +108,7 @@ def test_random_programs_with_gradients_end(seed: int, limit: int) -> None:
             assert one.value.tobytes() == two.value.tobytes()
 
 
+@pytest.mark.slow
 def test_a_limit_that_fits_is_kept_in_a_deep_gradient() -> None:
     """The rule is for reads that rebuild without end: others release what they await."""
     size, room = 40_000, 8

@@ -633,6 +633,7 @@ def test_releasing_values_spares_one_that_a_former_cutoff_kept() -> None:
     assert y.value_version == 1
 
 
+@pytest.mark.slow
 def test_a_stored_cycle_keeps_no_node_alive() -> None:
     graph = rg.Graph()
     choice, later = graph.input(0), []

@@ -156,6 +156,7 @@ def test_a_scan_runs_again_from_the_step_that_changed():
     assert rg.grad(outputs["y1"].sum(), m.inputs["x1"]).value.tolist() == [4.0, 3.0, 2.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_loop_without_end_is_refused():
     body = helper.make_graph(
         [

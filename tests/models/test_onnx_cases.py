@@ -11,6 +11,7 @@ pytest.importorskip("onnx")
 from tests.models.cases import cases, verdict
 
 
+@pytest.mark.slow
 def test_no_case_is_wrong_and_most_are_right():
     found: Counter[str] = Counter()
     wrong: list[str] = []

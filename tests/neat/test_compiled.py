@@ -196,6 +196,7 @@ def test_what_is_one_number_in_memory_is_taken_for_each_sample() -> None:
         assert_close(ours, other, "f8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_hessians_and_jacobians_are_gradients_of_each_element(seed: int, samples: int) -> None:

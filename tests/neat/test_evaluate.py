@@ -49,6 +49,7 @@ def next_generation(genomes: list[Any], mutations: Mutations) -> list[Any]:
     return children
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_a_population_runs_what_is_new_in_it_and_each_computation_once(seed: int) -> None:
     draw = random.Random(seed)
@@ -187,6 +188,7 @@ def test_threads_take_turns() -> None:
                 np.testing.assert_array_equal(outputs, fresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_numba", [True, False])
 def test_an_interrupt_at_any_line_leaves_an_evaluator_of_the_population_before_or_after(
     has_numba: bool, monkeypatch: pytest.MonkeyPatch

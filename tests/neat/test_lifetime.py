@@ -52,6 +52,7 @@ def test_each_of_10_000_mutations_runs_what_it_reaches_and_leaves_nothing_behind
     net.graph.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_dropped_network_goes_at_once() -> None:
     draw = random.Random(1)
     genome = new_genome(SETTINGS, draw)
@@ -70,6 +71,7 @@ def test_a_dropped_network_goes_at_once() -> None:
         gc.enable()
 
 
+@pytest.mark.slow
 def test_a_long_lineage_keeps_no_ancestor() -> None:
     draw = random.Random(2)
     genome = new_genome(SETTINGS, draw)

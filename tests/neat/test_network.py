@@ -54,6 +54,7 @@ def grown(seed: int, steps: int) -> tuple[Any, Mutations]:
     return genome, mutations
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_after_each_mutation_outputs_are_neat_pythons_and_what_ran_is_what_was_reached(
     seed: int, steps: int
@@ -74,6 +75,7 @@ def test_after_each_mutation_outputs_are_neat_pythons_and_what_ran_is_what_was_r
     net.graph.check_invariants()
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_a_lineage_of_forks_recomputes_what_each_child_differs_in_and_keeps_nothing_else(
     seed: int,
@@ -99,6 +101,7 @@ def test_a_lineage_of_forks_recomputes_what_each_child_differs_in_and_keeps_noth
     assert len(parent.graph.params) == len(fresh.graph.params)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_forks_and_updates_in_any_order(seed: int) -> None:
     genome, mutations = grown(seed, 6)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import sys
 
+import pytest
+
 from tests.__main__ import ROOT
 from tests.test_import_walls import run_python
 
@@ -48,6 +50,7 @@ def test_it_uses_no_private_attribute_of_what_it_imports() -> None:
                 assert own or special, (file.name, node.lineno, node.attr)
 
 
+@pytest.mark.slow
 def test_importing_it_does_not_import_neat_python(tmp_path: object) -> None:
     program = (
         "import sys, reactgrad.neat; print('neat' in sys.modules, 'reactgrad.neat' in sys.modules)"

@@ -51,6 +51,7 @@ def test_a_shared_param_is_listed_once_and_is_in_the_state_at_both_places() -> N
     assert list(net.state_dict()) == ["0.weight", "1.weight"]
 
 
+@pytest.mark.slow
 def test_calls_with_arrays_vars_and_detached_vars_do_not_grow_the_graph() -> None:
     g = rg.Graph()
     with g:
@@ -267,6 +268,7 @@ def test_a_call_is_followed_by_a_fork() -> None:
     assert np.array_equal(y.value, before)
 
 
+@pytest.mark.slow
 def test_a_module_is_not_kept_by_its_nodes() -> None:
     import gc
     import weakref

@@ -121,6 +121,7 @@ def test_reading_one_of_many_observed_nodes_looks_at_no_other(kind: str) -> None
     assert read_one(300) <= read_one(3) + 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["changed", "stale", "error"])
 def test_attaching_to_telling_and_dropping_from_many_nodes_is_linear_work(kind: str) -> None:
     def all_of_it(count: int) -> int:

@@ -37,6 +37,7 @@ def agrees(shape: tuple[int, ...], key: Any) -> None:
     np.testing.assert_allclose(gradient, dense, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.data())
 def test_basic_index(data: st.DataObject) -> None:
@@ -44,6 +45,7 @@ def test_basic_index(data: st.DataObject) -> None:
     agrees(shape, data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True)))
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.data())
 def test_integer_arrays_as_index(data: st.DataObject) -> None:
@@ -53,6 +55,7 @@ def test_integer_arrays_as_index(data: st.DataObject) -> None:
     agrees(shape, data.draw(hnp.integer_array_indices(shape, result_shape=result, dtype=dtype)))
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.data())
 def test_booleans_as_index(data: st.DataObject) -> None:
@@ -61,6 +64,7 @@ def test_booleans_as_index(data: st.DataObject) -> None:
     agrees(shape, data.draw(hnp.arrays(bool, shape[:ndim])))
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.data())
 def test_arrays_mixed_with_slices_and_new_axes(data: st.DataObject) -> None:
@@ -90,6 +94,7 @@ def test_arrays_mixed_with_slices_and_new_axes(data: st.DataObject) -> None:
     agrees(shape, tuple(parts))
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.data())
 def test_integer_var_as_index_follows_its_value(data: st.DataObject) -> None:

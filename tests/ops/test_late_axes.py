@@ -334,6 +334,7 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_are_those_of_a_known_shape(name: str) -> None:
     function = SMOOTH[name]

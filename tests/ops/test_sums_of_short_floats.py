@@ -61,6 +61,7 @@ def test_gradients_of_a_bias_add_up(dtype: str, rows: int) -> None:
         np.testing.assert_allclose(found, right, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_of_many_parts_add_up_in_half_precision() -> None:
     g = rg.Graph()
     x = g.param(np.ones(2, "f2"))

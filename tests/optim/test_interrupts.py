@@ -40,6 +40,7 @@ def same(a: list[Any], b: list[Any]) -> bool:
     return all(map(np.array_equal, a, b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_a_step_is_made_or_not(large: bool) -> None:
     params, loss, opt = ready(large)
@@ -76,6 +77,7 @@ def test_a_hook_that_raises_has_changed_nothing() -> None:
     assert same(state(params, opt), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [False, True])
 def test_a_backward_that_is_interrupted_has_changed_no_gradient_or_all(small: bool) -> None:
     at = 1

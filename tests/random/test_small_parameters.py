@@ -33,6 +33,7 @@ def test_beta(a: float, b: float, dtype: str) -> None:
     assert all(np.isfinite(one.value) for one in slopes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_slopes_of_beta_and_dirichlet(dtype: str) -> None:
     g = rg.Graph(rng=1)
@@ -49,6 +50,7 @@ def test_slopes_of_beta_and_dirichlet(dtype: str) -> None:
     np.testing.assert_allclose(slope, [0.25 / 0.09, -0.05 / 0.09, -0.05 / 0.09], rtol=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "b"), [(0.7, 1.3), (2.0, 3.0), (20.0, 50.0)])
 def test_slopes_of_beta_are_those_of_a_quotient_of_gamma_draws(a: float, b: float) -> None:
     """The path that the draws take is another one; the mean slope of any function is the same."""
@@ -67,6 +69,7 @@ def test_slopes_of_beta_are_those_of_a_quotient_of_gamma_draws(a: float, b: floa
         assert (np.abs(found - wanted) < most).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.02, 0.4, 1.0, 3.0, 40.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_mean_slope_of_the_logarithm_of_gamma_draws(alpha: float, dtype: str) -> None:

@@ -77,6 +77,7 @@ def test_values_and_counts_of_all_layers(g: rg.Graph, layers: int, reads: bool) 
     g.check_invariants()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, 10, 100, 1000])
 @pytest.mark.parametrize("signal", range(4))
 def test_one_signal_runs_what_it_reaches(g: rg.Graph, layers: int, signal: int) -> None:
@@ -101,6 +102,7 @@ def test_only_what_the_end_asked_for_needs_runs(g: rg.Graph) -> None:
     assert suite.calls == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [10, 100, 1000])
 @pytest.mark.parametrize("start", [[1, 2, 3, 5], [2, 3, 4, 5], [4, 3, 2, 1], [0, 0, 0, 0]])
 def test_a_cutoff_runs_only_nodes_below_a_changed_value(

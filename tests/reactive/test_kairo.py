@@ -111,6 +111,7 @@ def test_diamond(suite: Signals) -> None:
     assert total == 10 + 5 * sum(range(1, 501))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cutoff", [None, "equal"])
 def test_mux_splits_again_only_what_changed(suite: Signals, cutoff: str | None) -> None:
     heads = [suite.signal(0) for _ in range(100)]

@@ -157,6 +157,7 @@ def test_a_read_source_that_is_cut_off_does_not_make_its_reader_run(g: rg.Graph)
     assert end.value == "DOWN"
 
 
+@pytest.mark.slow
 @pytest.mark.trusting  # forgetting all marks at each of the reads is quadratic
 def test_readers_of_readers_are_verified_without_recursion() -> None:
     g = rg.Graph()
@@ -176,6 +177,7 @@ def deeper(frames: int, read: Callable[[], object]) -> object:
     return deeper(frames - 1, read) if frames else read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frames", range(12))
 def test_a_first_read_through_too_many_readers_fails_cleanly(g: rg.Graph, frames: int) -> None:
     x = g.input(0)

@@ -201,6 +201,7 @@ def test_an_error_reaches_the_function_through_its_thread(g: rg.Graph) -> None:
     g.check_invariants()
 
 
+@pytest.mark.slow
 def test_functions_in_such_threads_wait_for_further_threads(g: rg.Graph) -> None:
     x = g.input(1)
     calls: list[int] = []
@@ -253,6 +254,7 @@ def test_threads_that_nobody_waits_for_stay_outside_until_the_run_has_ended(g: r
     assert other.value_version == 1
 
 
+@pytest.mark.slow
 def test_clean_values_are_read_while_another_thread_computes(g: rg.Graph) -> None:
     x, ready, go_on = g.input(1), threading.Event(), threading.Event()
     clean = plus(1)(g.input(1))
@@ -275,6 +277,7 @@ def test_clean_values_are_read_while_another_thread_computes(g: rg.Graph) -> Non
 # --- deep reads -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.trusting  # only for time
 def test_functions_that_read_each_other_may_be_nested_to_any_depth(g: rg.Graph) -> None:
     x = g.input(0)

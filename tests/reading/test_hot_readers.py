@@ -88,6 +88,7 @@ class Layers:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cutoffs", [0.0, 0.2])
 @pytest.mark.parametrize("seed", range(12))
 def test_what_is_replayed_is_what_versions_say(seed: int, cutoffs: float) -> None:

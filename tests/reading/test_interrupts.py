@@ -158,6 +158,7 @@ def test_an_interrupted_read_behind_cutoffs_loses_no_change(turns: int) -> None:
     assert at > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flips", [False, True], ids=["reads the same", "reads another"])
 def test_an_interrupt_of_a_function_that_reads_leaves_what_follows_from_the_leaves(
     flips: bool,
@@ -277,6 +278,7 @@ def test_an_interrupted_read_of_a_fork_leaves_its_origin_and_numpy_alone() -> No
     assert at > 50
 
 
+@pytest.mark.slow
 def test_an_interrupted_read_under_a_budget_leaves_what_follows_from_the_leaves() -> None:
     at, more = 0, True
     while more:

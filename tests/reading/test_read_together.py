@@ -76,6 +76,7 @@ def test_what_hashes_like_a_var_is_none(like: Any) -> None:
     assert nodes[0].is_stale
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 def test_an_interrupt_where_a_group_is_made_leaves_nodes_that_can_go() -> None:
     at, more = 0, True
@@ -236,6 +237,7 @@ def test_a_budget_a_transaction_and_an_observer_among_many_targets(count: int) -
     assert told[-1] == 8.0
 
 
+@pytest.mark.slow
 @SIZES
 @pytest.mark.trusting
 def test_plans_of_a_read_are_kept_by_its_targets_together_and_go_with_the_first_of_them(

@@ -86,6 +86,7 @@ def test_a_read_that_a_failing_transaction_overtakes_sees_nothing_of_it() -> Non
 # --- nothing torn ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_set_together_is_seen_together() -> None:
     g = rg.Graph()
     a, b = g.input(0), g.input(0)
@@ -157,6 +158,7 @@ def test_arrays_are_never_seen_half_written_nor_changed_later(size: int) -> None
     assert y.value[0] == 600.0
 
 
+@pytest.mark.slow
 def test_expressions_are_built_and_dropped_by_all_threads() -> None:
     g = rg.Graph()
     x = g.input(1.0)
@@ -179,6 +181,7 @@ def test_expressions_are_built_and_dropped_by_all_threads() -> None:
     assert len(g) == before
 
 
+@pytest.mark.slow
 def test_observers_are_attached_and_cancelled_while_others_are_called() -> None:
     g = rg.Graph()
     x = g.input(0)
@@ -529,6 +532,7 @@ def test_a_time_limit_stops_between_nodes(g: rg.Graph) -> None:
     assert second.value == 2
 
 
+@pytest.mark.slow
 def test_runs_are_cancelled_at_any_moment_and_the_graph_stays_consistent() -> None:
     g = rg.Graph()
     x = g.input(0)

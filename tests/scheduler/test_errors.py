@@ -238,6 +238,7 @@ class Fussy(Exception):
         self.pair = one, two
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [0, 5], ids=["first read", "replayed plan"])
 @pytest.mark.parametrize("make", [lambda: ValueError("x"), chained, lambda: Fussy(1, 2)])
 def test_a_stored_error_keeps_no_frame(
@@ -262,6 +263,7 @@ def test_a_stored_error_keeps_no_frame(
     assert y.state == "error"
 
 
+@pytest.mark.slow
 def test_a_stored_group_of_errors_keeps_no_frame_of_its_members(g: rg.Graph) -> None:
     refs: list[weakref.ref[Local]] = []
 
@@ -447,6 +449,7 @@ def test_the_first_sight_of_an_error_that_was_passed_on_does_not_call_it_old(g: 
     assert caught.value.__traceback__ is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [0, 5], ids=["first read", "replayed plan"])
 @pytest.mark.parametrize("how", ["raised", "handled", "handled later", "not needed", "blocked"])
 def test_a_read_leaves_no_frame_behind(g: rg.Graph, how: str, turns: int) -> None:

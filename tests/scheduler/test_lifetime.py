@@ -78,6 +78,7 @@ def test_a_name_does_not_keep_a_node_and_is_free_again(g: rg.Graph) -> None:
     assert g["price"] is z
 
 
+@pytest.mark.slow
 def test_keep_keeps(g: rg.Graph) -> None:
     x = g.input(1.0)
     y = g.keep(x + 1.0)
@@ -138,6 +139,7 @@ def test_rebuilding_an_expression_100_000_times_leaves_everything_flat() -> None
     g.check_invariants()
 
 
+@pytest.mark.slow
 def test_rebuilding_and_differentiating_in_a_loop_leaves_no_table_growing() -> None:
     g = rg.Graph()
     w = g.param([1.0, 2.0])

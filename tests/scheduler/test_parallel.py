@@ -183,6 +183,7 @@ def always_pays(self: rg.Threads, scheduler: Any, slots: Any) -> bool:
     return self._may(scheduler)
 
 
+@pytest.mark.slow
 @given(programs(), st.integers(2, 4), st.integers(1, 3))
 def test_parallel_equals_serial(program: Any, size: int, share: int) -> None:
     expected = play(*program, rg.Serial())
@@ -312,6 +313,7 @@ def test_cheap_nodes_are_left_to_the_thread_that_reads(
         assert y.value[0] == np.sin(float(i)) + np.cos(float(i))
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 def test_functions_that_turned_out_to_be_cheap_are_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
     g = rg.Graph()
@@ -441,6 +443,7 @@ def test_values_that_go_between_two_nodes_are_left_to_one_thread(
     np.testing.assert_equal(seen[0], seen[1])
 
 
+@pytest.mark.slow
 def test_steps_that_one_thread_computes_together_are_computed_alone_by_several(
     always: None,
 ) -> None:

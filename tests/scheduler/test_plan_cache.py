@@ -223,6 +223,7 @@ def test_a_number_that_does_not_fit_fails_at_its_node_also_when_the_plan_is_hot(
     g.check_invariants()
 
 
+@pytest.mark.slow
 @pytest.mark.whole
 def test_released_values_are_not_kept_by_plans() -> None:
     """``retain_graph=False`` frees memory, whatever was replayed before."""

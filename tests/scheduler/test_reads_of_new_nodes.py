@@ -55,10 +55,12 @@ def cost(build: Callable[[rg.Var, int], rg.Var], levels: int) -> int:
     return calls(work)
 
 
+@pytest.mark.slow
 def test_nodes_that_are_built_where_they_are_read_cost_little_more_than_others() -> None:
     assert cost(built_inside, 1_000) <= 2 * cost(built_before, 1_000)
 
 
+@pytest.mark.slow
 def test_the_work_grows_with_the_levels_and_no_faster() -> None:
     assert cost(built_inside, 4_000) <= 4.1 * cost(built_inside, 1_000)
 
@@ -75,6 +77,7 @@ def test_all_levels_follow_a_change(executor: rg.Threads | None) -> None:
         g.check_invariants()
 
 
+@pytest.mark.slow
 def test_nodes_built_afterwards_are_above_all_others() -> None:
     """Ranks of nodes that were moved up stay below those of new nodes, also in forks."""
     g = rg.Graph()

@@ -199,6 +199,7 @@ def test_a_long_cycle_is_named_without_recursion_over_it(g: rg.Graph) -> None:
     assert len(caught.value.path) == 3002
 
 
+@pytest.mark.slow
 def test_the_path_of_a_cycle_holds_no_node(g: rg.Graph) -> None:
     x = g.input(1.0)
     node = rg.lift(lambda v: kept[0].value)(x)
@@ -286,6 +287,7 @@ def outcome(call: Callable[[], int]) -> int | str:
         return "a cycle"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_formulas_that_change_over_time(seed: int) -> None:
     """Whatever formulas were before, cells have their value, or the error of a cycle that is there now."""

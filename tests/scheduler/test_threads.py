@@ -89,6 +89,7 @@ def test_no_set_is_lost_and_each_read_gives_a_value_that_was_set(g: rg.Graph) ->
     g.check_invariants()
 
 
+@pytest.mark.slow
 def test_threads_build_differentiate_and_drop_on_one_graph(g: rg.Graph) -> None:
     w = g.param([1.0, 2.0])
 

@@ -266,6 +266,7 @@ def test_of_two_blocks_that_end_out_of_order_neither_is_made(
     assert (y.parents[0], y.value) == (z, 10.0)
 
 
+@pytest.mark.slow
 def test_blocks_that_end_in_any_order_leave_the_graph_as_good_as_before(g: rg.Graph) -> None:
     lots = Random(0)
     x, z = g.input(1.0), g.input(5.0)

@@ -229,6 +229,9 @@ class IntegerHost:
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
         return fused is steps
 
+    def inherited(self, plan: Any) -> None:
+        return None
+
     def spoiled(self, slots: Sequence[int]) -> None:
         pass
 

@@ -305,6 +305,7 @@ def test_a_number_is_fed_and_stays_a_weak_number(g: rg.Graph) -> None:
     assert len(g) == size
 
 
+@pytest.mark.slow
 def test_methods_are_built_once_for_each_object_and_go_with_it(g: rg.Graph) -> None:
     one, two = Net(g), Net(g, 5)
     for _ in range(2):
@@ -527,6 +528,7 @@ def test_a_function_that_raises_leaves_the_graph_readable(g: rg.Graph) -> None:
         assert number.value == 3.0
 
 
+@pytest.mark.slow
 def test_a_function_that_raises_leaves_nothing(g: rg.Graph) -> None:
     fail = [True]
 
@@ -597,6 +599,7 @@ def test_a_fork_goes_on_with_its_own(g: rg.Graph) -> None:
 KINDS = ("array", "Var", "detached", "result", "detached result")
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(

@@ -220,6 +220,7 @@ def test_what_somebody_sees_goes_on_to_refuse_and_is_not_lost(g: rg.Graph) -> No
     np.testing.assert_array_equal(held.value, np.zeros((2, 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [lambda y, w: y.backward(), lambda y, w: rg.grad(y, w).value])
 def test_a_graph_goes_also_where_results_were_differentiated(ask: Callable[..., Any]) -> None:
     model = rg.subgraph(lambda a, b: rg.tanh(a * b).sum())

@@ -11,8 +11,6 @@ import pytest
 
 import reactgrad as rg
 
-pytest.importorskip("tqdm")
-
 
 class Screen(io.StringIO):
     def last(self) -> str:
@@ -124,10 +122,16 @@ def test_what_is_no_number_is_named(screen: Screen) -> None:
         rg.progress(range(3), loss="small")
 
 
-def test_without_tqdm_its_name_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with pytest.raises(rg.MissingExtraError) as error:
-        list(rg.progress(range(3)))
-    assert str(error.value) == (
-        'progress needs the package tqdm, which is not installed: pip install "reactgrad[progress]"'
+def test_an_unknown_option_is_named() -> None:
+    with pytest.raises(rg.DTypeError) as error:
+        list(rg.progress(range(3), options={"colour": "red"}))
+    assert str(error.value).startswith(
+        "progress(options={'colour': ...}): a bar has no such option. There are delay, desc, disable,"
     )
+
+
+def test_no_package_draws_it(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("tqdm", "tqdm.auto", "rich"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert list(rg.progress(range(3), options=options(screen))) == [0, 1, 2]
+    assert " 3/3 [" in screen.last()

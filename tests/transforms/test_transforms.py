@@ -50,6 +50,7 @@ def test_second_derivatives_that_an_edit_makes() -> None:
     assert rg.hvp(y, x, v) is product
 
 
+@pytest.mark.slow
 def test_second_derivatives_follow_new_shapes_when_nothing_else_is_held() -> None:
     g = rg.Graph()
     x, v = g.input([1.0, 2.0]), g.input([1.0, 1.0])

@@ -128,6 +128,7 @@ def traces(f: Any) -> list[Any]:
     return [trace for idle in _kept.get(f, {}).values() for trace in idle]
 
 
+@pytest.mark.slow
 def test_function_is_built_once_for_each_kind_of_arguments() -> None:
     f, calls = counted(model)
     gradient = rg.grad(f)

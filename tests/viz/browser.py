@@ -64,6 +64,7 @@ class Seen:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        self.session: Any = None  # behind a live page
         page.on("console", self._complain)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
@@ -82,10 +83,10 @@ class Seen:
         return self.page.locator(".rg-box").evaluate_all(script)
 
     def keys(self, kind: str) -> set[int]:
-        """Keys of the boxes of one look, or with one class, such as ``rg-plan``."""
+        """Keys of the nodes drawn with one look, or with one class, such as ``rg-plan``."""
         css = f".rg-box.{kind}" if kind.startswith("rg-") else f'.rg-box[data-look="{kind}"]'
         found = self.page.locator(css).evaluate_all("all => all.map(b => b.dataset.key)")
-        return {int(key) for key in found}
+        return {int(key) for key in found if key.isdecimal()}
 
     def text(self, css: str) -> str:
         return self.page.locator(css).inner_text()
@@ -96,7 +97,8 @@ class Seen:
             if holds():
                 return
             self.page.wait_for_timeout(50)
-        assert holds(), json.dumps([self.looks(), self.complaints, self.text(".rg-explorer")])
+        told = json.dumps([self.complaints, self.looks(), self.text(".rg-explorer")])
+        assert holds(), told[:3000]
 
     def scrub(self, position: int) -> None:
         self.page.get_by_label("recorded runs").fill(str(position))

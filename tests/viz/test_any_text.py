@@ -69,6 +69,7 @@ def model(text: str) -> tuple[rg.Graph, Any]:
     return g, log
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(ANY)
 def test_pictures_hold_it_as_text(text: str) -> None:
@@ -93,6 +94,7 @@ def test_pictures_hold_it_as_text(text: str) -> None:
             assert " ".join(text.split()) in " ".join(words.replace("\xa0", " ").split())
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(ANY)
 def test_displays_hold_it_as_text(text: str) -> None:
@@ -105,6 +107,7 @@ def test_displays_hold_it_as_text(text: str) -> None:
         page.encode()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(ANY)
 def test_the_explorer_is_told_it_as_json_that_can_be_sent(text: str) -> None:

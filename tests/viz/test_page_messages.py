@@ -136,3 +136,38 @@ def test_whole_numbers_may_come_as_floats(opened: Callable[..., Page]) -> None:
     page.until(lambda: y.state == "clean" and page.runs() != [])
     assert type(y.value) is int
     assert y.value == 4
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"kind": "mode", "mode": "later"}, "there is no mode 'later'"),
+        ({"kind": "mode", "mode": []}, "there is no mode []"),
+        ({"kind": "compute", "keys": []}, "'compute' needs the keys of nodes, not []"),
+        ({"kind": "compute", "keys": "all"}, "'compute' needs the keys of nodes, not 'all'"),
+        (
+            {"kind": "compute", "keys": [1, None]},
+            "'compute' needs the keys of nodes, not [1, None]",
+        ),
+    ],
+)
+def test_modes_and_reads_that_do_not_exist_are_refused(
+    opened: Callable[..., Page], message: dict[str, Any], text: str
+) -> None:
+    g = rg.Graph()
+    y = g.input(1.0) * 2.0
+    page = opened(g)
+    page.session.receive(message)
+    page.wait_for("problem", lambda told: told["text"].startswith(SAID + text))
+    assert y.is_stale
+
+
+def test_nodes_that_are_gone_are_not_computed(opened: Callable[..., Page]) -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    y = x * 2.0
+    page = opened(g)
+    page.session.receive({"kind": "compute", "keys": [10_000]})
+    page.session.receive({"kind": "compute", "keys": [key_of(g, y)]})
+    page.until(lambda: len(page.runs()) == 1)
+    assert page.runs()[0]["ran"] == [key_of(g, y)]

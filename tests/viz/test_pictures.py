@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad.viz._picture import look, picture
+from tests.viz.browser import need
 
 
 def fails(value: Any) -> Any:
@@ -306,6 +307,7 @@ def test_past_the_limit_what_matters_is_shown_and_the_rest_counted(g: rg.Graph) 
     assert f'label="+{shown.more_parents[str(joined)]}"' in text
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_show_a_neighbourhood(g: rg.Graph) -> None:
     x = g.input(1.0)
     y = x
@@ -433,3 +435,33 @@ def test_feeds_are_drawn_as_such(g: rg.Graph) -> None:
         assert 'shape="ellipse", fillcolor="#e4e4e4", style="filled,dashed"' in line
     (line,) = [one for one in g.to_dot().splitlines() if 'tooltip="x |' in one]
     assert "ellipse" not in line
+
+
+def test_a_picture_too_wide_to_look_at_is_folded_and_then_made_of_less(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    need("pygraphviz")
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    ends = []
+    for n in range(300):
+        with g.scope(f"part{n % 3}"):
+            ends.append(rg.tanh(x * float(n)))
+    total = rg.stack(ends).sum()
+    total.name = "total"
+    g.draw(tmp_path / "scopes.svg")
+    text = (tmp_path / "scopes.svg").read_text()
+    assert {f">part{n}<" in text for n in range(3)} == {True}
+    assert ">total<" in text
+    for name in ("scopes.svg", "plain.svg"):
+        if name == "plain.svg":  # no scopes to fold
+            plain = rg.Graph()
+            y = plain.input(1.0, name="y")
+            end = rg.stack([rg.tanh(y * float(n)) for n in range(300)]).sum()
+            plain.draw(tmp_path / name)
+            assert "nodes are not shown" in (tmp_path / name).read_text()
+            assert end.is_stale
+        wide = re.search(r'width="(\d+)pt"', (tmp_path / name).read_text())
+        assert wide is not None
+        assert int(wide[1]) <= 6100
+    assert "graph" not in capfd.readouterr().err.lower(), "Graphviz has complained"

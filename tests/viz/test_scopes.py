@@ -145,3 +145,31 @@ def test_folded_pictures_count_what_is_inside(g: rg.Graph) -> None:
     assert "layer0" in dot
     assert "tanh_4" not in dot
     assert y.name in dot
+
+
+DERIVATIVES = ["ds/dw", "dL/dx1", "d2y/dx2", "d(loss)/d(w)", "\u2202s/\u2202w", "dtotal/dweights"]
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_a_derivative_is_one_name_and_no_scope(g: rg.Graph, name: str) -> None:
+    w = g.param(2.0, name="weights")
+    s = rg.tanh(w)
+    slope = rg.grad(s, w)
+    slope.name = name
+    (node,) = [node for node in g.snapshot().nodes if node.name == name]
+    assert node.scope == ()
+    text = g.to_dot(layer="all")
+    assert f'label="{name}' in text
+    assert "subgraph" not in text
+    s.name = f"net/{name}"
+    (node,) = [node for node in g.snapshot().nodes if node.name == s.name]
+    assert node.scope == ("net",)
+
+
+def test_scopes_that_begin_alike_are_scopes(g: rg.Graph) -> None:
+    x = g.input(1.0, name="x")
+    for name in ("decoder/dense", "data/dim", "d1/d2", "ds/w"):
+        x = rg.tanh(x)
+        x.name = name
+    scopes = [node.scope for node in g.snapshot().nodes]
+    assert scopes == [(), ("decoder",), ("data",), ("d1",), ("ds",)]

@@ -425,6 +425,7 @@ def test_the_page_keeps_no_node_alive(opened: Callable[..., Page]) -> None:
     assert others[-1].is_stale, "these are held here"
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_are_a_neighbourhood_or_refused(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
     x = g.input(1.0, name="x")

@@ -238,7 +238,6 @@ def test_no_scenarios() -> None:
 
 
 def test_a_bar_counts_points(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("tqdm")
     o = option()
     rg.scenarios(o.price, {o.spot: SPOTS}, progress=True)
     assert "scenarios: 100%" in capsys.readouterr().err

@@ -9,7 +9,7 @@ alive.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -29,10 +29,18 @@ _UNREAD: Final[Any] = object()  # for steps whose instructions were not asked fo
 _FIRST: Final[dict[np.ufunc, tuple[float, ...]]] = {np.add: (0.0,)}
 
 
-@cache
+_numbers: dict[tuple[float, str], np.ndarray[Any, Any]] = {}
+
+
 def _number(number: float, char: str) -> np.ndarray[Any, Any]:
     """Return an array of a number. It lives as long as the module, since instructions hold its address."""
-    return np.full(1, number, char)
+    known = _numbers.get((number, char))
+    return _numbers.setdefault((number, char), np.full(1, number, char)) if known is None else known
+
+
+def constants() -> list[Any]:
+    """Return the arrays of numbers that instructions read besides those of their steps."""
+    return [*_numbers.values()]
 
 
 def instructions(step: Callable[[], object] | None) -> bytes | None:

@@ -26,13 +26,13 @@ class Whole(NamedTuple):
 class LoopCall:
     """One call of a compiled loop: a step by itself, and an instruction of the register machine."""
 
-    __slots__ = ("_operands", "_play", "code")
+    __slots__ = ("_play", "code", "operands")
 
     def __init__(
         self, play: Callable[[int, int], None], operands: Sequence[Any], code: bytes
     ) -> None:
         self._play = play
-        self._operands = operands  # they keep the arrays at the addresses alive
+        self.operands = operands  # they keep the arrays at the addresses alive
         self.code = code
 
     def __call__(self) -> None:

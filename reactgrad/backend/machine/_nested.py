@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend.machine._code import row
+from reactgrad.backend.machine._code import DATA, HEAD, LOOP, OPERANDS, row
 from reactgrad.backend.machine._find import find_driver
 from reactgrad.backend.machine._loops import Loop, address_of, find_loop
 
@@ -158,3 +158,20 @@ def product(x: Any, y: Any, out: Any) -> bytes | None:
         steps += (last * item, item) if flags.c_contiguous else (item, first * item)
     numbers = [*map(address_of, arrays), rows, inner, columns, *loop, address_of(out)]
     return row(driver, 0, work, numbers, [*steps, 0, 0, 0], out.nbytes)
+
+
+def places_of_addresses(code: Any) -> list[int]:
+    """Return the positions of the words of a code that are addresses of arrays."""
+    nested = {_loop("by rows"): None, _loop("product"): 3}
+    words, at, found = code.tolist(), 0, list[int]()
+    while at < len(words):
+        count, first = words[at + OPERANDS], at + HEAD
+        loop = words[at + LOOP]
+        if loop in nested:
+            # Behind the operands come lengths and a loop, and last the result again: see above.
+            found += range(first, first + (nested[loop] or words[at + DATA]))
+            found.append(first + count - 1)
+        else:
+            found += range(first, first + count)
+        at += HEAD + 2 * count
+    return found

@@ -7,7 +7,7 @@ function call, and so computes the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ from reactgrad.backend.machine._code import SIZE, rows
 from reactgrad.backend.machine._find import Machine
 from reactgrad.backend.machine._instructions import instructions
 from reactgrad.backend.machine._loops import address_of
+from reactgrad.backend.machine._nested import places_of_addresses
 from reactgrad.backend.machine._stages import Stage, staged
 from reactgrad.backend.numpy._in_turn import Unrolled
 
@@ -140,16 +141,20 @@ class Fused(list[Step]):
 class Program:
     """A run of steps as instructions that one call does."""
 
-    __slots__ = ("_begins", "_code", "_steps", "play")
+    __slots__ = ("_begins", "_code", "_kept", "_machine", "_places", "_steps", "_whole", "play")
 
     def __init__(self, registers: Registers, steps: list[Step], code: bytes) -> None:
         self._steps = steps  # they keep the arrays at the addresses alive
         self._code: list[Any] = []
         self._begins: list[int] | None = None  # where the code of each step begins, once asked for
+        self._places: Any = None  # of the words that are addresses, once asked for
+        self._kept: Sequence[Any] = ()  # other arrays at addresses in the code
+        self._machine = registers.machine
         self.play: Callable[[], object]
         numbers = np.array(np.frombuffer(code, np.int64))
         found = rows(numbers.tolist()) if registers.threads > 1 else []
-        if sum([one[SIZE] for one in found]) >= SHARED:
+        self._whole = sum([one[SIZE] for one in found]) < SHARED
+        if not self._whole:
             calls = [self._stage(registers, stage) for stage in staged(found)]
             self.play = partial(_in_turn, calls)
         else:
@@ -178,6 +183,31 @@ class Program:
         self._code[0][begin // _ITEM : begin // _ITEM + len(numbers)] = numbers
         self._steps[at] = step
         return True
+
+    def code(self) -> tuple[Any, Any]:
+        """Return the code, and the places of the words in it that are addresses."""
+        if self._places is None:
+            self._places = np.array(places_of_addresses(self._code[0]), np.intp)
+        return self._code[0], self._places
+
+    @property
+    def is_whole(self) -> bool:
+        """True if one call does all of the code, in this thread."""
+        return self._whole
+
+    def arrays(self, of: Callable[[Step], Iterator[Any]]) -> Iterator[Any]:
+        """Yield the arrays ``of`` its steps."""
+        for step in self._steps:
+            yield from of(step)
+
+    def at(self, code: Any, arrays: Sequence[Any]) -> Program:
+        """Return the same steps with another code, whose addresses are those of these arrays."""
+        program = Program.__new__(Program)
+        program._steps, program._kept, program._code = self._steps, arrays, []
+        program._begins, program._places = self._begins, self._places
+        program._machine, program._whole = self._machine, True
+        program.play = partial(self._machine.play, *program._place(code))
+        return program
 
     def _place(self, code: np.ndarray[Any, Any]) -> tuple[int, int]:
         """Return the addresses at which a code begins and ends, and keep it alive."""

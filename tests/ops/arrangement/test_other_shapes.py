@@ -70,6 +70,7 @@ def fresh(call: Any, a: Any) -> list[Any]:
     return [one.value for one in (*found, rg.grad(total(found), x))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "first", "second", "unknown"), TESTS, ids=IDS)
 @pytest.mark.parametrize("how", ["known", "lifted", "unknown"])
 def test_another_shape_is_followed(

@@ -188,6 +188,7 @@ def test_a_given_state_of_another_batch_is_refused_when_the_input_is_set(
         _ = y.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layer", "gates"), LAYERS)
 def test_all_derivatives_follow_other_lengths(layer: Any, gates: int) -> None:
     """Also those that are built step by step, and also another hidden size."""

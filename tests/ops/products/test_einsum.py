@@ -126,12 +126,14 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=of_law)
 @pytest.mark.parametrize("case", CASES, ids=of_case)
 def test_laws(case: Case, law: Law) -> None:
     law(case)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_random_products_are_numpys(data: Any) -> None:
     letters = data.draw(st.sampled_from(["ab", "abc", "abcd"]))

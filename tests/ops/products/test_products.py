@@ -94,6 +94,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 @pytest.mark.parametrize("law", LAWS, ids=of_law)
 @pytest.mark.parametrize("case", CASES, ids=of_case)

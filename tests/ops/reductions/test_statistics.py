@@ -199,6 +199,7 @@ def test_quantiles_follow_q() -> None:
 SLANTED = sorted(_order_statistics.SLANTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SLANTED)
 @pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
 def test_quantiles_have_a_gradient_by_q(name: str, method: str) -> None:

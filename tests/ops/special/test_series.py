@@ -159,6 +159,7 @@ def test_constants_of_an_integral_are_differentiable() -> None:
     rg.testing.check_grads(lambda p, k: rg.polyint(p, 2, k), ([1.0, 2.0], [3.0, 4.0]), order=1)
 
 
+@pytest.mark.slow
 def test_derivatives_of_roots() -> None:
     p = np.array([1.0, -2.0, 3.0, 4.0])
 

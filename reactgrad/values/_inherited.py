@@ -1,0 +1,283 @@
+"""Calls that a fork takes over from its origin, for other memory, in place of binding them anew.
+
+A fork computes what its origin has computed before, with arrays of its own. Where the origin has compiled a plan
+of the same nodes, the fork makes its arrays, and the compiled calls are moved to these; see
+``backend/machine/_relocation``. So the first read of a what-if takes little more than a later one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import repeat
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad.backend.machine._loops import address_of
+from reactgrad.backend.machine._registers import Fused
+from reactgrad.backend.machine._relocation import Layout, ScratchError
+from reactgrad.nodes._op import CONST, Op
+from reactgrad.scheduler import Overlay, Plan, Step
+from reactgrad.values._columns import MISSING, UNBOUND
+
+if TYPE_CHECKING:
+    from reactgrad.backend import Spec
+
+# So many of the last plans of the origin are compared with that of a fork.
+MOST_LIKE = 32
+# So many runs earlier a plan of the origin is compiled for each fork that asks for it.
+HASTE = 8
+# Arrays of fewer bytes are made as parts of one: larger ones should go one by one.
+SMALL = 1024
+# In a large array they begin at multiples of so many bytes.
+_LINE = 64
+
+
+class Model:
+    """A compiled plan of an origin, as its forks take it over.
+
+    Attributes
+    ----------
+    calls
+        Those of the origin; another object if it has bound the plan anew.
+    layout
+        ``None`` if the calls cannot be moved.
+    groups
+        The nodes of the plan whose values are arrays, by spec.
+    views
+        Those whose values are views of others, in order.
+    sources
+        The nodes that these read, whose values are arrays.
+    rigid
+        Such with gaps, with their values, which must be those of the fork, too.
+    """
+
+    __slots__ = (
+        "call_slots",
+        "calls",
+        "groups",
+        "layout",
+        "rigid",
+        "slots",
+        "sources",
+        "step_slots",
+        "unbound",
+        "views",
+    )
+
+    def __init__(
+        self, origin: Any, plan: Plan, calls: Fused, call_slots: list[int], step_slots: list[int]
+    ) -> None:
+        self.calls, self.call_slots, self.step_slots = calls, call_slots, step_slots
+        self.views = [slot for slot in plan.slots if slot in origin._view_of]
+        self.groups: dict[Spec, list[int]] = {}
+        self.sources: list[int] = []
+        self.slots: list[int] = []
+        self.unbound: dict[int, Any] = {}
+        self.rigid: dict[int, Any] = {}
+        self.layout: Layout | None = None
+        data, specs, ops = origin.data, origin.specs, origin.ops
+        for slot in plan.slots:
+            found, array = specs[slot], data[slot]
+            if type(ops[slot]) is not Op or found is None or found.kind != "cpu":
+                return
+            if slot not in origin._view_of:
+                if not _lies(array) or array.shape != found.storage:
+                    return
+                self.groups.setdefault(found, []).append(slot)
+        fixed: list[Any] = []
+        for slot in plan.sources(origin.scheduler.topology.parents):
+            found = specs[slot]
+            if found is None:
+                return
+            if found.weak is None:
+                if _lies(data[slot]):
+                    self.sources.append(slot)
+                elif type(data[slot]) is np.ndarray:
+                    self.rigid[slot] = data[slot]
+                else:
+                    return
+            elif ops[slot] is CONST:  # the array of its number never changes
+                fixed += origin._literals.get(slot, {}).values()
+            else:
+                return
+        fixed += self.rigid.values()
+        self.slots = [slot for group in self.groups.values() for slot in group]
+        self.unbound = dict.fromkeys([*self.slots, *self.views], UNBOUND)
+        try:
+            self.layout = Layout(
+                calls, [data[slot] for slot in (*self.slots, *self.sources)], fixed
+            )
+        except ScratchError:
+            return
+
+    def holds(self, origin: Any, calls: Any) -> bool:
+        """Return whether the origin still has these calls, for these arrays."""
+        if calls is not self.calls:
+            return False
+        slots = (*self.slots, *self.sources)
+        layout = self.layout
+        return layout is None or (
+            all(map(is_, map(origin.data.__getitem__, slots), layout.arrays))
+            and self.has_rigid(origin.data)
+        )
+
+    def has_rigid(self, data: Any) -> bool:
+        """Return whether these values have those of ``rigid``."""
+        return all(data[slot] is array for slot, array in self.rigid.items())
+
+
+def inherited(store: Any, origin: Any, plan: Plan) -> tuple[list[Step], list[int]] | None:
+    """Return the calls of a plan and the first slot of each, taken over from the origin of a fork.
+
+    ``None`` if the origin has none, or is at work in another thread.
+    """
+    if store.policy is not None or store.transient:
+        return None
+    lock = origin.scheduler.lock.raw
+    if not lock.acquire(False):
+        return None
+    try:
+        model = _model(origin, plan)
+        if model is None or model.layout is None or not _as_there(store, origin, plan):
+            return None
+        return _taken_over(store, model, model.layout)
+    finally:
+        lock.release()
+
+
+def _model(origin: Any, plan: Plan) -> Model | None:
+    """Return the compiled plan of an origin for the nodes of a fork's plan."""
+    scheduler = origin.scheduler
+    found: tuple[Any, list[int], list[int]] | None = None
+    data: Any = {}
+    for known in scheduler.plans.bound(MOST_LIKE):
+        if known.slots == plan.slots and known.moves_seen == len(scheduler.moves):
+            _hasten(known)
+            assert known.fused is not None
+            found = known.fused, known.call_slots, known.step_slots
+            break
+    lent = None if origin.lent_calls is None else origin.lent_calls.get(plan.slots)
+    if found is None and lent is not None:
+        found, data = lent[:3], lent.data
+    if found is None or type(found[0]) is not Fused:
+        return None
+    if origin.models is None:
+        origin.models = {}
+    model = origin.models.get(plan.slots)
+    if model is None or not model.holds(origin, found[0]):
+        if not all(map(is_, map(origin.data.__getitem__, data), data.values())):
+            del origin.lent_calls[plan.slots]  # type: ignore[index]  # the origin has other memory by now
+            return None
+        if len(origin.models) >= MOST_LIKE:
+            origin.models.clear()
+        model = origin.models[plan.slots] = Model(origin, plan, *found)
+    return model
+
+
+def _hasten(plan: Plan) -> None:
+    """Compile a plan some runs earlier, since a fork has asked for it."""
+    calls: Any = plan.fused
+    if getattr(calls, "patience", 0):
+        calls.patience = max(calls.patience - HASTE, 1)
+        if calls.patience == 1:
+            plan.fused, plan.call_slots = calls.compiled(plan.step_slots)
+
+
+def _as_there(store: Any, origin: Any, plan: Plan) -> bool:
+    """Return whether the nodes of a plan are defined as in the origin."""
+    slots = plan.slots
+    if not store.cutoffs.keys().isdisjoint(slots) or not origin.cutoffs.keys().isdisjoint(slots):
+        return False
+    mine, its = store.scheduler.topology, origin.scheduler.topology
+    for here, there in (
+        (mine.parents, its.parents),
+        (mine.serial, its.serial),
+        (store.ops, origin.ops),
+        (store.attrs, origin.attrs),
+        (store.specs, origin.specs),
+    ):
+        if (
+            isinstance(here, Overlay)
+            and isinstance(there, Overlay)
+            and here.ground is there.ground
+            and not here.written
+            and not there.written
+        ):
+            continue
+        if not all(map(is_, map(here.__getitem__, slots), map(there.__getitem__, slots))):
+            return False
+    return True
+
+
+def _taken_over(store: Any, model: Model, layout: Layout) -> tuple[list[Step], list[int]] | None:
+    data: Any = store.data
+    if not all(map(is_, map(data.__getitem__, model.slots), repeat(MISSING))):
+        return None  # computed before, as a part of other reads: each step is bound to that memory
+    if not model.has_rigid(data):
+        return None
+    views, view_of = model.views, store._view_of
+    former = [(slot, data[slot], view_of.get(slot)) for slot in views]
+    arrays: list[Any] = []
+    addresses = layout.addresses()
+    for found, slots in model.groups.items():
+        _make(store, found, len(slots), arrays, addresses)
+    # Most sources are shared with the origin.
+    sources = [*map(data.__getitem__, model.sources)]
+    same = [*map(is_, sources, layout.arrays[len(model.slots) :])]
+    at = -1
+    for _ in range(same.count(False)):
+        at = same.index(False, at + 1)
+        mine, its = sources[at], layout.arrays[len(model.slots) + at]
+        if not (_lies(mine) and mine.dtype is its.dtype and mine.shape == its.shape):
+            return None
+        addresses[len(model.slots) + at] = address_of(mine)
+    try:
+        data.update(zip(model.slots, arrays))  # type: ignore[attr-defined]
+        store._steps.update(model.unbound)  # type: ignore[attr-defined]
+        for slot in views:
+            if not store._bind_view(slot):
+                return _given_back(store, model, former)
+            store._steps[slot] = None
+        steps = model.step_slots
+        calls = layout.moved(addresses, (arrays, sources), lambda at: store.bind(steps[at]))
+    except BaseException:
+        _given_back(store, model, former)
+        raise
+    if calls is None:
+        return _given_back(store, model, former)
+    return calls, model.call_slots
+
+
+def _given_back(store: Any, model: Model, former: Sequence[tuple[int, Any, Any]]) -> None:
+    """Take the arrays back from the nodes."""
+    for slot in model.slots:
+        store.data[slot] = MISSING
+    for slot, value, shown in former:
+        store.data[slot] = value
+        if shown is None:
+            store._view_of.pop(slot, None)
+        else:
+            store._view_of[slot] = shown
+
+
+def _lies(array: Any) -> bool:
+    """Return whether a value is an array without gaps, in the usual order."""
+    return type(array) is np.ndarray and array.flags.c_contiguous
+
+
+def _make(store: Any, found: Spec, count: int, arrays: list[Any], addresses: Any) -> None:
+    """Add new arrays for values of a spec, and write their addresses to the same places."""
+    size, item = found.nbytes, found.dtype.itemsize
+    begin = len(arrays)
+    if not 0 < size < SMALL or count == 1 or _LINE % item or store.spares.bytes:
+        arrays += [store._new_memory(found) for _ in range(count)]
+        addresses[begin : begin + count] = [*map(address_of, arrays[begin:])]
+        return
+    width = -(-size // _LINE) * _LINE
+    all_of_them = np.empty((count, width // item), found.dtype)
+    arrays.extend(all_of_them[:, : math.prod(found.storage)].reshape(count, *found.storage))
+    first = address_of(all_of_them)
+    addresses[begin : begin + count] = np.arange(first, first + count * width, width)

@@ -1,0 +1,40 @@
+"""The program and the style of the explorer's page, as text.
+
+The program is written as modules that import each other, in ``page/``. They are joined when they are
+needed, so that a page has one script and loads nothing. ``page/vendor/`` has dagre, which lays out
+what the page shows on its own, as one built file with its licence.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).parent / "page"
+# Each imports from those before it only.
+MODULES = (
+    *("text", "elements", "shapes", "known", "picture", "layout", "figures"),
+    *("boxes", "controls", "panel", "search", "moving", "story", "seeing", "explorer"),
+)
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[a-z]+\.js\";\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=const |class |function |async )", re.MULTILINE)
+
+
+@cache
+def program() -> str:
+    """Return the page as one module, whose default export has ``render``, as anywidget wants it."""
+    parts = [read("vendor/dagre.js")]
+    parts += [_EXPORT.sub("", _IMPORT.sub("", read(f"{name}.js"))) for name in MODULES]
+    return "\n".join(parts)
+
+
+@cache
+def style() -> str:
+    """Return the style sheet."""
+    return read("explorer.css")
+
+
+def read(name: str) -> str:
+    """Return a file of the page."""
+    return (HERE / name).read_text(encoding="utf-8")

@@ -1,0 +1,75 @@
+"""Values one can look at: arrays as lines, images, histograms, and tables with pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+from reactgrad.explain._snapshot import key_of
+from reactgrad.viz._figures import figures, table
+from tests.viz.browser import need
+from tests.viz.live import live
+
+need("pygraphviz")
+
+
+def test_figures_of_arrays() -> None:
+    line = figures(np.array([1.0, np.nan, 3.0]))
+    assert line is not None
+    assert (line["low"], line["high"], line["bad"]) == (1.0, 3.0, 1)
+    assert line["line"] == [1.0, None, 3.0]
+    assert sum(line["bins"]) == 2
+    long = figures(np.arange(10_000))
+    assert long is not None
+    assert len(long["line"]) <= 120
+    image = figures(np.zeros((300, 200)))
+    assert image is not None
+    assert (len(image["image"]), len(image["image"][0])) == (43, 40)
+    colour = figures(np.full((2, 2, 4), 7, np.uint8))
+    assert colour is not None
+    assert colour["image"] == [[[7, 7, 7]] * 2] * 2
+    for other in (1.0, "text", np.array(["a", "b"]), np.array([np.nan, np.inf]), np.float64(2)):
+        assert figures(other) is None
+    assert figures(np.array([-1.7e308, 1.7e308])) is not None
+
+
+def test_pages_of_tables() -> None:
+    page = table(np.arange(100.0).reshape(50, 2), 40)
+    assert page is not None
+    assert (page["start"], page["total"], page["wide"], len(page["rows"])) == (40, 50, 2, 10)
+    assert page["rows"][0] == ["80.0", "81.0"]
+    assert table(3.0, 0) is None
+    last = table(np.arange(5), 900)
+    assert last is not None
+    assert last["start"] == 4
+
+
+@pytest.mark.slow
+def test_the_panel_draws_an_array_and_pages_through_it(chromium_page: Any) -> None:
+    g = rg.Graph()
+    x = g.input(np.linspace(0.0, 1.0, 50), name="x")
+    y = rg.tanh(x)
+    y.name = "y"
+    picture = rg.lift(lambda v: np.outer(v, v))(x)
+    picture.name = "picture"
+    g.forward(y, picture)
+    with live(chromium_page, g) as seen:
+        seen.box(key_of(g, y)).click()
+        seen.until(lambda: seen.page.locator(".rg-spark path").count() == 1)
+        assert seen.page.locator(".rg-histogram rect").count() == 24
+        assert "50: from 0 to 0.761594" in seen.text("figcaption")
+        seen.page.get_by_role("button", name="as a table").click()
+        seen.until(lambda: "rows 0 to 19 of 50" in seen.text(".rg-table"))
+        seen.page.get_by_label("next rows").click()
+        seen.until(lambda: "rows 20 to 39 of 50" in seen.text(".rg-table"))
+        cell = seen.page.locator(".rg-table tr").nth(0).locator("td").inner_text()
+        assert float(cell) == y.value[20]
+        seen.box(key_of(g, picture)).click()
+        seen.until(lambda: seen.page.locator("canvas.rg-image").count() == 1)
+        pixels = seen.page.locator("canvas.rg-image").evaluate(
+            "c => [...c.getContext('2d').getImageData(c.width - 1, c.height - 1, 1, 1).data]"
+        )
+        assert pixels[0] > 200
