@@ -1,43 +1,39 @@
-"""reactgrad: change one number; recompute only what it touches, values and gradients.
+"""Change one number; recompute only what it touches: values and gradients.
 
-Map of the package, from the ground up: each folder imports only from folders listed before it.
+You write NumPy expressions on the inputs of a graph. The graph keeps them and their values. Set an input, read a
+result: only the nodes that are stale and needed run again. Gradients are nodes of the same graph.
 
-- ``backend``      devices, buffers and kernels
-- ``nodes``        what a node is made of: its handle, its op, and the place in user code that built it
-- ``ops``          array ops, one family a file: shape rules and derivative rules
-- ``values``       where values lie, who else sees them, and the steps that compute them
-- ``core``         what a graph has: its tables, handles, names, open notes; verbs are functions of it
-- ``flow``         gradient modes, detach, checkpoints, saved values
-- ``build``        from a call to a node
-- ``memory``       which values stay: budgets, values that pass, scratch memory
-- ``change``       sets, edits, pins, transactions: as a whole or not at all
-- ``reading``      what a read runs, and what its caller gets
-- ``autodiff``     gradients as nodes
-- ``observing``    callbacks when something has happened
-- ``functions``    Python functions as nodes: lift, Function, switch, primitive
-- ``subgraphs``    functions that are built once and fed again
-- ``explain``      why, record, events, stats, profile, anomaly, snapshots
-- ``viz``          pictures and pages
-- ``io``           graphs in files, and in other libraries
-- ``graph``        the faces: Graph, Var, leaves, forks
-- ``transforms``   derivatives of Python functions
-- ``optim``        optimisers
-- ``random``       draws of random numbers as nodes
-- ``nn``           layers, losses and models
-- ``data``         datasets, loaders and transforms
-- ``tracking``     what a loop reports: bars, and logs for TensorBoard
-- ``distributed``  work on several ranks: collectives as nodes
-- ``models``       models of other libraries as live graphs
-- ``neat``         evolving topologies
-- ``whatif``       what-if questions over many values, in forks
-- ``tables``       DataFrames and workbooks of Excel as live nodes
-- ``neurons``      neurons that grow by edits
-- ``serving``      ``reactgrad explore``
-- ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
+>>> import reactgrad as rg
+>>> g = rg.Graph()
+>>> spot = g.input(100.0, name="spot")
+>>> rate = g.input(0.02, name="rate")
+>>> forward = spot * rg.exp(rate * 0.5)  # nothing is computed yet
+>>> delta = rg.grad(forward, spot)  # a live node, too
+>>> print(f"{forward.value:.3f} {delta.value:.3f}")
+101.005 1.010
+>>> spot.set(101.0)
+>>> print(f"{forward.value:.3f}", len(g.last_run.ran), delta.is_stale)
+102.015 1 False
+>>> with g.whatif({"rate": 0.04}) as fork:  # the graph outside does not change
+...     print(f"{fork[forward].value:.3f}")
+103.040
 
-``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;
-``testing`` checks users' rules; ``_later`` loads seldom-used names when they are asked for; ``_files`` writes files
-whole or not at all.
+Where to go next:
+
+- Values: ``help(rg.Graph)`` and ``help(rg.Var)``. Functions have NumPy's names, as ``rg.cumsum``, and ``np.cumsum(x)``
+  of a Var is the same call; ``rg.linalg``, ``rg.fft``, ``rg.random``.
+- Gradients: ``rg.grad``, ``x.backward()``, ``rg.jvp``, ``rg.jacobian``, ``rg.hessian``.
+- Why: ``g.plan(y)`` is what a read would run, ``g.why(y)`` why, ``g.last_run`` what ran. ``g.explore()`` shows it.
+- What-if: ``g.whatif``, ``g.fork``, ``rg.scenarios``, ``rg.sensitivities``, ``rg.tornado``, ``rg.goal_seek``,
+  ``rg.explain_change``, ``rg.monte_carlo``.
+- Tables: ``rg.Table`` for DataFrames, ``rg.from_excel`` for workbooks.
+- Learning: ``rg.nn``, ``rg.optim``, ``rg.data``, by PyTorch's names.
+- Python functions as nodes: ``rg.lift``, ``rg.Function``, ``rg.extend``.
+- Networks that evolve: ``reactgrad.neat``.
+- Files: ``g.save``, ``rg.load``, ``rg.save_checkpoint``, ``rg.from_onnx``.
+
+``reactgrad demo`` on the command line shows it at work; ``reactgrad doctor`` says what is installed. The folder
+``docs`` has tutorials of ten minutes, and one page for each subject. CONTRIBUTING.md has the map of the code.
 """
 
 import typing

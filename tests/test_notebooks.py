@@ -19,7 +19,7 @@ NEEDS = {
     "a_lineage": ("neat", "pygraphviz"),
     "exploring_stale_paths": ("pygraphviz",),
     "learning_digits": ("sklearn", "matplotlib"),
-    "sampling_the_nile": ("pygraphviz",),
+    "sampling_the_nile": ("pygraphviz", "matplotlib"),
     "what_if_on_an_option_book": ("pygraphviz",),
 }
 
