@@ -33,6 +33,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``tables``       DataFrames and workbooks of Excel as live nodes
 - ``neurons``      neurons that grow by edits
 - ``serving``      ``reactgrad explore``
+- ``plot``         plots with matplotlib
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
 ``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;
@@ -367,6 +368,7 @@ _LATER = {
     "Population": "distributed._population",
     "Profile": "explain._profile",
     "profile": "explain._profile",
+    "plot": "plot",
     "progress": "tracking._progress",
     "random": "random",
     "Recording": "explain._record",
