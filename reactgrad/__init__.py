@@ -363,6 +363,7 @@ _LATER = {
     "Population": "distributed._population",
     "Profile": "explain._profile",
     "profile": "explain._profile",
+    "plot": "plot",
     "progress": "tracking._progress",
     "random": "random",
     "Recording": "explain._record",
