@@ -139,7 +139,7 @@ class Sweep(Rules):
         serials, own = self._serials, self._own
         seed = self.seed._slot
         waiting: dict[int, list[tuple[int, int, int, Part]]] = {
-            self._output: [(0, 0, seed, Part(seed, serial[seed], None, None, (), False))]
+            self._output: [(0, 0, self._output, Part(seed, serial[seed], None, None, (), False))]
         }
         for slot in sorted(totals, key=lambda one: (-rank[one], one)):
             found = waiting.pop(slot, [])

@@ -86,7 +86,10 @@ def key_of(program: Tables, slot: int, op: Any, edges: Sequence[tuple[int, int]]
         if spec.weak is not None and host.ops[one] is CONST:
             literals = (*literals, number_key(host.data[one]))
     pattern = () if len({*given}) == len(given) else tuple(map(given.index, given))
-    key = (host.attrs[slot], tuple([i for i, _ in edges]), literals, pattern, *found)
+    attrs = host.attrs[slot]
+    # 0.0 and -0.0 are equal, and so are 1, 1.0 and True, but they are different attributes.
+    written = repr(attrs) if attrs else ""
+    key = (attrs, written, tuple([i for i, _ in edges]), literals, pattern, *found)
     try:
         hash(key)
     except TypeError:  # attributes that hold arrays

@@ -44,6 +44,8 @@ def ladder(
 
     Raises
     ------
+    VizError
+        If ``y`` is no node.
     ScenarioError
         If outputs, input and values do not fit together.
     MissingExtraError
@@ -58,7 +60,12 @@ def ladder(
     >>> rg.plot.ladder(payoff, spot)  # doctest: +SKIP
     <Axes: xlabel='spot', ylabel='maximum_4'>
     """
-    outputs = [y] if isinstance(y, rg.Var) else [*y]
+    outputs = [y] if isinstance(y, rg.Var) else [*y] if isinstance(y, list | tuple) else []
+    if not outputs or not all(isinstance(one, rg.Var) for one in outputs):
+        raise rg.VizError(
+            f"ladder: y is {type(y).__name__}, and is drawn as a node, or as a list of nodes: "
+            "rg.plot.ladder(payoff, spot)."
+        )
     leaf = outputs[0].graph[x] if isinstance(x, str) else x
     ax = axes(ax)
     points = np.sort(np.asarray([*values], float)) if values is not None else _around(leaf)

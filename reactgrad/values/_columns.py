@@ -53,14 +53,14 @@ class Family:
     Attributes
     ----------
     lent
-        Weak references to what callers were given of memory that was shared then. They may outlive the graph that
-        gave it.
+        Weak references to what callers were given of memory that several of them have, by identity. A caller may keep
+        it longer than the graph lives that gave it.
     """
 
     __slots__ = ("_room", "lent")
 
     def __init__(self) -> None:
-        self.lent: list[Callable[[], Any]] = []
+        self.lent: dict[int, Callable[[], Any]] = {}
         self._room = 64  # so many, before those that are dead are dropped
 
     def lend(self, lease: Callable[[], Any]) -> None:
@@ -68,12 +68,12 @@ class Family:
         if len(self.lent) >= self._room:
             self.is_lent()
             self._room = 64 + 2 * len(self.lent)  # so the cost stays proportional to the number
-        self.lent.append(lease)
+        self.lent[id(lease)] = lease
 
     def is_lent(self) -> bool:
         """Return whether a caller still has something of it."""
         if self.lent:
-            self.lent = [one for one in self.lent if one() is not None]
+            self.lent = {at: one for at, one in self.lent.items() if one() is not None}
         return bool(self.lent)
 
 

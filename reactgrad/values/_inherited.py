@@ -37,6 +37,10 @@ SMALL = 1024
 _LINE = 64
 
 
+# Calls, the first slot of each, and the slots of the steps that they do.
+Taken = tuple[list[Step], list[int], list[int]]
+
+
 class Model:
     """A compiled plan of an origin, as its forks take it over.
 
@@ -131,8 +135,8 @@ class Model:
         return all(data[slot] is array for slot, array in self.rigid.items())
 
 
-def inherited(store: Any, origin: Any, plan: Plan) -> tuple[list[Step], list[int]] | None:
-    """Return the calls of a plan and the first slot of each, taken over from the origin of a fork.
+def inherited(store: Any, origin: Any, plan: Plan) -> Taken | None:
+    """Return the calls of a plan, taken over from the origin of a fork.
 
     ``None`` if the origin has none, or is at work in another thread.
     """
@@ -239,7 +243,7 @@ def _as_there(store: Any, origin: Any, plan: Plan) -> bool:
     return True
 
 
-def _taken_over(store: Any, model: Model, layout: Layout) -> tuple[list[Step], list[int]] | None:
+def _taken_over(store: Any, model: Model, layout: Layout) -> Taken | None:
     data: Any = store.data
     if not all(map(is_, map(data.__getitem__, model.slots), repeat(MISSING))):
         return None  # computed before, as a part of other reads: each step is bound to that memory
@@ -275,13 +279,14 @@ def _taken_over(store: Any, model: Model, layout: Layout) -> tuple[list[Step], l
         raise
     if calls is None:
         return _given_back(store, model, former)
-    return calls, model.call_slots
+    return calls, model.call_slots, model.step_slots
 
 
 def _given_back(store: Any, model: Model, former: Sequence[tuple[int, Any, Any]]) -> None:
     """Take the arrays back from the nodes."""
     for slot in model.slots:
         store.data[slot] = MISSING
+    store._steps.update(model.unbound)  # views had steps already
     for slot, value, shown in former:
         store.data[slot] = value
         if shown is None:

@@ -77,7 +77,7 @@ class Steps(Store):
             return self.registers.fused(slots, steps)
         return (steps, slots) if self._any_lends(slots) else unrolled(slots, steps)
 
-    def inherited(self, plan: Plan) -> tuple[list[Step], list[int]] | None:
+    def inherited(self, plan: Plan) -> tuple[list[Step], list[int], list[int]] | None:
         """Return the calls of a plan that a fork takes over from its origin; see ``Host``."""
         origin = None if self.origin is None else self.origin()
         if origin is None or self.registers is None:

@@ -69,6 +69,10 @@ class Store(LeafWrites):
         if self._family is None:
             self._family = Family()
         twin._family = self._family
+        # From now on others have the memory of which callers were given views, and may outlive this graph.
+        for leases in self._leases.values():
+            for lease in leases:
+                self._family.lend(lease)
         # Neither side owns memory now: the first write of a value moves it, and then it is owned.
         self._own, twin._own = set(), set()
 

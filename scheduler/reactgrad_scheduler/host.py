@@ -67,8 +67,8 @@ class Host(Protocol):
         """
         ...
 
-    def inherited(self, plan: Plan) -> tuple[list[Step], list[int]] | None:
-        """Return the calls of a certain plan that was never bound, and the first slot that each computes.
+    def inherited(self, plan: Plan) -> tuple[list[Step], list[int], list[int]] | None:
+        """Return the calls of a certain plan that was never bound, the first slot of each, and those of all steps.
 
         ``None`` if there are none yet: its steps will be bound. For the calls the same holds as in ``fuse``.
         """

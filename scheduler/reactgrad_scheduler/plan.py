@@ -25,7 +25,8 @@ class Group:
 
     def __init__(self, slots: tuple[int, ...]) -> None:
         self.slots = slots
-        self.clean_in: int | None = None  # a state of the marks in which all of them are clean
+        # A state of the marks in which all of them are clean. Forks share groups: equal states are equal marks there.
+        self.clean_in: int | None = None
 
 
 # A state of the marks; the changed leaves; the read: the serial of a node, or a group.
@@ -178,6 +179,13 @@ class Plan:
         plan = Plan(self.slots, True, self.members, finished=run)
         plan._sources = self._sources
         return plan
+
+    def take_calls(
+        self, calls: list[Step], call_slots: list[int], step_slots: list[int], moves: int
+    ) -> None:
+        """Take calls without the steps that they were made from; if memory moves, all steps are bound."""
+        self.fused, self.call_slots, self.step_slots = calls, call_slots, step_slots
+        self.moves_seen = moves
 
     def retire(self) -> None:
         """Drop all that only a run needs; the journal may keep the plan itself for long."""

@@ -210,3 +210,17 @@ def test_shapes_that_change_for_ever_fill_no_memory() -> None:
         x = g.param(np.ones(n))
         rg.grad(rg.tanh(x).sum(), x)
     assert len(OPS["tanh"].templates) <= _templates.MOST
+
+
+def test_equal_numbers_that_are_different_attributes_have_templates_of_their_own() -> None:
+    def slopes(slope: float) -> bytes:
+        g = rg.Graph()
+        x = g.param([-1.0, 2.0])
+        return rg.grad(rg.leaky_relu(x, slope).sum(), x).value.tobytes()
+
+    cold = []
+    for slope in (0.0, -0.0):
+        forget()
+        cold.append(slopes(slope))
+    assert cold[0] != cold[1]
+    assert [slopes(0.0), slopes(-0.0)] == cold

@@ -686,6 +686,14 @@ def test_neurons_nodes_of_a_neuron_and_one_of_nothing(g: rg.Graph) -> None:
     assert own_line(caught.value) == place(2)
 
 
+def test_plot_a_ladder_of_no_node() -> None:
+    pytest.importorskip("matplotlib", reason="draws, extra plot")
+    with pytest.raises(rg.ReactgradError) as caught:
+        rg.plot.ladder(3.0, 4.0, [1.0])
+    assert part_of(caught.value) == "plot"
+    assert own_line(caught.value) == place(2)
+
+
 def test_there_is_a_test_for_each_part() -> None:
     tests = [name for name in globals() if name.startswith("test_")]
     missing = [part for part in PARTS if not any(f"test_{part}_" in name for name in tests)]

@@ -342,3 +342,73 @@ def test_an_origin_leaves_its_memory_to_a_fork_that_lives() -> None:
     x.set(np.full((200, 2), 0.7))
     y.value
     assert k[y].parents[0].value.tobytes() == before
+
+
+def test_a_value_that_was_given_before_a_fork_stays_when_the_graph_goes() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(20_000), name="x")  # so large that callers get views
+    y = x * 2.0
+    held = x.value, y.value
+    h = g.fork()
+    mine, result = h[x], h[y]
+    del g, x, y
+    for i in range(3):
+        mine.set(np.full(20_000, float(i)))
+        assert result.value[0] == 2.0 * i
+        again = h.fork()
+        del again
+    assert (held[0][0], held[1][0]) == (1.0, 2.0)
+
+
+def test_a_fork_that_lent_a_value_is_forked_and_goes() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(20_000), name="x")
+    y = x * 2.0
+    y.value
+    h = g.fork()
+    h[x].set(np.full(20_000, 5.0))
+    held = h[y].value
+    k = h.fork()
+    del h
+    k[x].set(np.full(20_000, 7.0))
+    assert k[y].value[0] == 14.0
+    assert held[0] == 10.0
+
+
+def test_a_fork_of_a_fork_binds_what_is_not_compiled() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(8), name="x")
+    y = x
+    for _ in range(5):
+        y = rg.tanh(y * 0.5)
+    z = rg.cumsum(y).sum()
+    known(x, z)
+    expected = []
+    for value in (0.5, 0.25):
+        x.set(np.full(8, value))
+        expected.append(z.value)
+    x.set(np.ones(8))
+    z.value
+    with g.whatif({x: np.full(8, 0.5)}) as a:
+        assert a[z].value == expected[0]
+        with a.whatif({a[x]: np.full(8, 0.25)}) as b:
+            assert b[z].value == expected[1]
+
+
+def test_a_take_over_that_is_given_up_leaves_no_view_of_former_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    g = rg.Graph()
+    x = g.input(np.linspace(0.0, 1.0, 8), name="x")
+    y = x[::-1]
+    for _ in range(5):
+        y = rg.tanh(y * 0.5)
+    z = y.sum()
+    known(x, z)
+    value = np.full(8, 0.5)
+    monkeypatch.setattr("reactgrad.backend.machine._relocation.Layout.moved", lambda *args: None)
+    h = g.fork()
+    h[x].set(value)
+    found = h[z].value
+    x.set(value)
+    assert z.value == found

@@ -107,7 +107,7 @@ class Layout:
             code = code.copy()
             code[places] += shifts[which]
             calls[at] = program.at(code, (*kept, own))
-        result = Fused([])
+        result = Fused([])  # without steps: these calls are never changed one by one
         result.places = self._calls.places
         if len(self._programs) < len(calls):
             for at, (call, within) in enumerate(result.places):

@@ -297,8 +297,8 @@ def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[
     if bound is None and plan.fused is None and scheduler.stopwatch is None:
         found = None if plan.readings or plan.script else scheduler.host.inherited(plan)
         if found is not None:
-            (plan.fused, plan.call_slots), plan.moves_seen = found, len(scheduler.moves)
-            return found
+            plan.take_calls(*found, len(scheduler.moves))
+            return plan.fused, plan.call_slots
     if bound is None or plan.moves_seen != len(scheduler.moves):
         try:
             bound = bound_steps(scheduler, plan)
