@@ -147,7 +147,7 @@ def test_a_slow_run_of_the_former_model_does_not_hold_up_the_new_one(path: Path)
     slow = MODEL + (
         "import time\n"
         "def nap(x):\n    time.sleep(1.5)\n    return x\n"
-        "nap = rg.lift(nap)(forward)\nnap.name = 'nap'\n"
+        "nap = rg.lift(nap)(forward)\nnap.name = 'nap'\nend = rg.lift(lambda x: x)(nap)\n"
     )
     with served(path, slow) as server, Page(server) as page:
         page.set("spot", 110.0)
