@@ -22,19 +22,10 @@
 # and Corporate Liabilities", 1973), without dividends. Pictures need `pip install "reactgrad[viz]"`.
 
 # %%
-import tempfile
-
 import numpy as np
 from IPython.display import SVG
 
 import reactgrad as rg
-
-
-def picture(graph, of=None, **options):
-    """The graph or a part of it, as `graph.draw` writes it."""
-    with tempfile.TemporaryDirectory() as folder:
-        graph.draw(f"{folder}/graph.svg", of, **options)
-        return SVG(filename=f"{folder}/graph.svg")
 
 
 def computed(graph):
@@ -124,7 +115,7 @@ print(f"book value {book.value.value:,.2f}")
 # Each stock is a scope, and folds into one box. This is the whole book:
 
 # %%
-picture(g, fold=1)
+g.picture(fold=1)
 
 # %% [markdown]
 # ## 2. One quote moves
@@ -134,7 +125,7 @@ picture(g, fold=1)
 # %%
 book.spot["BOLT"].set(43.0)
 print(f"{len(g.plan(book.value))} of {computed(g)} nodes are to run")
-picture(g, fold=1)
+g.picture(fold=1)
 
 # %% [markdown]
 # The inside of BOLT's box, with what it reaches: yellow hexagons are stale, everything else on the way is
@@ -142,7 +133,7 @@ picture(g, fold=1)
 # discounted strikes, is not among them.
 
 # %%
-picture(g, book.spot["BOLT"])
+g.picture(book.spot["BOLT"])
 
 # %% [markdown]
 # Now read. What was stale ran, each node once; and the number is the one that a new book with the new quote
@@ -155,7 +146,7 @@ run = g.last_run
 print(f"ran {len(run.ran)} of {computed(g)}, as planned: {len(run.ran) == before}")
 fresh = Book(QUOTES | {"BOLT": (43.0, 8.1)})
 print("as a new book has it:", fresh.value.value == book.value.value)
-picture(g, run)
+g.picture(run)
 
 # %% [markdown]
 # ## 3. Sensitivities that stay up to date
@@ -293,7 +284,7 @@ print(f"pinned at {dune.value}: ran {len(run.ran)} of {computed(g)}, book {book.
 book.straddle["DUNE"].set(5.2)
 print("the straddle moves: to run", len(g.plan(book.value, *greeks)))
 print(g.why("DUNE/vol"))
-picture(g, dune)
+g.picture(dune)
 
 # %%
 dune.unpin()
@@ -317,7 +308,7 @@ print(
 )
 quotes = {s: (book.spot[s].value, book.straddle[s].value) for s in symbols}
 print("as a new book has it:", Book(quotes, rate=0.035).value.value == book.value.value)
-picture(g, fold=1)
+g.picture(fold=1)
 
 # %% [markdown]
 # Next: [exploring_stale_paths](exploring_stale_paths.ipynb), where the pictures are the subject.
