@@ -101,6 +101,7 @@ PACKAGES = {
     "optim": "Optimisers: rg.optim",
     "data": "Loaders: rg.data",
     "distributed": "Several processes: rg.distributed",
+    "plot": "Plots: rg.plot",
     "whatif": "Results of what-if questions: reactgrad.whatif",
     "tables": "Parts of tables: reactgrad.tables",
     "models": "Models of other libraries: reactgrad.models",

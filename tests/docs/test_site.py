@@ -51,7 +51,8 @@ def test_a_page_that_the_first_one_does_not_name_is_listed_last(parts: ModuleTyp
     index = "```{toctree}\n:caption: Subjects\n\nvalues\n```\n```{toctree}\ncosts\n```\n"
     subjects, _, rest = parts.pages.listed(index).partition("```\n")
     assert subjects.splitlines()[2] == "" and subjects.splitlines()[3] == "values"
-    assert "rows" in subjects.splitlines() and "costs" not in subjects.splitlines()
+    assert "rows" in subjects.splitlines()
+    assert "costs" not in subjects.splitlines()
     assert rest.endswith("costs\n```\n")
 
 
