@@ -25,6 +25,7 @@ import tempfile
 from html import escape
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import HTML
 
@@ -271,15 +272,23 @@ except rg.CycleError as error:
 # ```
 #
 # Without a kernel, `export_html` writes the same page over recorded runs, as one file that opens from disk
-# and loads nothing. Here is such a page, in a frame: choose a run, click a box, ask why it ran.
+# and loads nothing. First the runs are recorded, with the values of each.
 
 # %%
 with g.record(snapshots=True) as log:
     for value in (0.30, 0.33, 0.36):
         share.set(value)
         profit.value
-    wage.set(140.0)
+    wage.set(160.0)
     profit.value
+axes = plt.figure(figsize=(7, 3.2), layout="constrained").subplots()
+rg.plot.history(log, profit, ax=axes)
+plt.show()
+
+# %% [markdown]
+# `rg.plot.history` draws what a node was, run by run. And this is the page:
+
+# %%
 with tempfile.TemporaryDirectory() as folder:
     page = Path(folder) / "shop.html"  # to keep it, give it a path of your own
     g.export_html(page, log, targets=[profit], title="The shop's week")

@@ -19,11 +19,11 @@
 # None of these questions needs the whole book to be valued again: most of it has not changed.
 #
 # The stocks, quotes and positions are made up. Prices are Black and Scholes' ("The Pricing of Options
-# and Corporate Liabilities", 1973), without dividends. Pictures need `pip install "reactgrad[viz]"`.
+# and Corporate Liabilities", 1973), without dividends. Pictures need `pip install "reactgrad[viz,plot]"`.
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import SVG
 
 import reactgrad as rg
 
@@ -230,44 +230,25 @@ print("the book has noticed:", versions != {node: node.value_version for node in
 
 
 # %%
-def lines(xs, rows, width=640, height=300):
-    """A line for each row, labelled at its end."""
-    low, high = min(map(min, rows.values())), max(map(max, rows.values()))
-    colours = ["#1b6ca8", "#c8553d", "#3a7d44", "#8d5a97", "#b8860b", "#444444"]
+axes = plt.figure(figsize=(7, 3.4), layout="constrained").subplots()
+for s, row in ladder.items():
+    axes.plot(100 * SHIFTS, row, ".-", label=s)
+axes.set(xlabel="move of the spot, %", ylabel="change of the book")
+axes.legend()
+axes.grid(alpha=0.3)
+plt.show()
 
-    def place(x, y):
-        across = (x - xs[0]) / (xs[-1] - xs[0])
-        return 50 + across * (width - 130), 20 + (high - y) / (high - low) * (height - 60)
+# %% [markdown]
+# `rg.plot.ladder` is the same for one input, in one call, with the gradient as a line that touches the curve: the
+# delta, which no longer holds far away. `rg.tornado` moves each input alone, here the spots and the rate by 10 %:
 
-    parts = []
-    for x in xs:
-        a, _ = place(x, low)
-        parts.append(f'<path d="M{a:.1f} 20V{height - 40}" stroke="#e6e6e6"/>')
-        parts.append(f'<text x="{a:.1f}" y="{height - 20}" text-anchor="middle">{x:+.0%}</text>')
-    for y in (low, 0.0, high):
-        _, b = place(xs[0], y)
-        parts.append(f'<path d="M50 {b:.1f}H{width - 80}" stroke="#bbb"/>')
-        parts.append(f'<text x="45" y="{b + 4:.1f}" text-anchor="end">{y:,.0f}</text>')
-    ends = sorted((place(xs[-1], row[-1])[1], name) for name, row in rows.items())
-    label, labels = -20.0, {}
-    for b, name in ends:  # labels keep off each other
-        label = labels[name] = max(b, label + 14)
-    for colour, (name, row) in zip(colours, rows.items(), strict=True):
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in map(place, xs, row))
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        )
-        parts.append(
-            f'<text x="{width - 75}" y="{labels[name] + 4:.1f}" fill="{colour}">{name}</text>'
-        )
-    return SVG(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="#fff"/>'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-lines(SHIFTS, ladder)
+# %%
+left, right = plt.figure(figsize=(9.5, 3.4), layout="constrained").subplots(1, 2)
+spot = book.spot["CRUX"]
+rg.plot.ladder(book.value, spot, spot.value * np.linspace(0.7, 1.3, 31), ax=left)
+moves = [*book.spot.values(), book.rate]
+rg.plot.tornado(rg.tornado(book.value, moves, 0.1), ax=right)
+plt.show()
 
 # %% [markdown]
 # ## 5. Pin a volatility
