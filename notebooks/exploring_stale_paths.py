@@ -22,20 +22,14 @@
 
 # %%
 import tempfile
+from html import escape
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import SVG
+from IPython.display import HTML
 
 import reactgrad as rg
-
-
-def picture(graph, of=None, **options):
-    """The graph or a part of it, as `graph.draw` writes it."""
-    with tempfile.TemporaryDirectory() as folder:
-        graph.draw(f"{folder}/graph.svg", of, **options)
-        return SVG(filename=f"{folder}/graph.svg")
-
 
 # %% [markdown]
 # ## 1. A model
@@ -70,7 +64,7 @@ for node, name in [
 ]:
     node.name = name
 print(f"profit {profit.value:,.2f}, tills a day {tills.value.astype(int).tolist()}")
-picture(g)
+g.picture()
 
 # %% [markdown]
 # Frames are scopes; a triangle marks an input, a square a constant. Everything just ran: green ellipses.
@@ -89,7 +83,7 @@ tills
 before = g.snapshot()
 wage.set(140.0)
 print([node.name for node in g.nodes if node.is_stale])
-picture(g, wage)
+g.picture(wage)
 
 # %% [markdown]
 # `g.plan` says what a read would run, in which order, and runs nothing:
@@ -107,7 +101,7 @@ print(f"profit {profit.value:,.2f}")
 run = g.last_run
 print("ran what was planned:", list(run.ran) == list(plan.nodes))
 print("customers is untouched, version", customers.value_version)
-picture(g, run)
+g.picture(run)
 
 # %% [markdown]
 # Since the snapshot, these nodes have another version:
@@ -135,7 +129,7 @@ run = g.last_run
 print("ran:    ", run.ran)
 print("cut off:", run.cut_off)
 print("skipped:", run.skipped)
-picture(g, run)
+g.picture(run)
 
 # %% [markdown]
 # The tills (an octagon) ran and were cut off, so the pay was planned and skipped. Asking why:
@@ -168,7 +162,7 @@ print(tills.value.astype(int).tolist(), "- Saturday takes one more till")
 by_share, by_basket = rg.grad(profit, [share, basket])
 by_share.name, by_basket.name = "profit by share", "profit by basket"
 print(f"{by_share.value:,.2f} a unit of share, {by_basket.value:,.2f} a unit of basket")
-picture(g, layer="all")
+g.picture(layer="all")
 
 # %% [markdown]
 # The basket gets dearer. Profit is stale, and so is its derivative by the share of buyers, in which the basket
@@ -178,7 +172,7 @@ picture(g, layer="all")
 basket.set(25.0)
 print("share: ", by_share.is_stale)
 print("basket:", by_basket.is_stale)
-picture(g, basket, layer="all")
+g.picture(basket, layer="all")
 
 # %%
 run = g.forward(profit, by_share, by_basket)
@@ -202,7 +196,7 @@ for number, _ in enumerate(log.runs):
 share.set(0.36)
 plan = g.plan(profit)
 print("the plan has an estimate:", plan.cost is not None, "- never measured:", plan.unknown)
-picture(g, plan)
+g.picture(plan)
 
 # %% [markdown]
 # ## 6. Fold what you do not want to see
@@ -223,14 +217,14 @@ loss = (h * h).mean()
 loss.name = "loss"
 loss.value
 deep["layer4/b"].set(np.full(8, 0.1))
-picture(deep, fold=1)
+deep.picture(fold=1)
 
 # %% [markdown]
 # A bias of the fourth layer has changed, so layers 1 to 3 are as they were. The parts of layer 4 and what is
 # behind it:
 
 # %%
-picture(deep, "layer4/b")
+deep.picture("layer4/b")
 
 # %% [markdown]
 # ## 7. A topology edit as a difference
@@ -250,7 +244,7 @@ extended.name = "staff/pay and guard"
 h[daily].replace_parent(1, extended)
 print("to run there:", h.plan("profit").nodes)
 print("to run here: ", g.plan("profit").nodes)
-picture(h, since=g)
+h.picture(since=g)
 
 # %%
 print(f"without {profit.value:,.2f}, with a guard {h['profit'].value:,.2f}")
@@ -278,16 +272,28 @@ except rg.CycleError as error:
 # ```
 #
 # Without a kernel, `export_html` writes the same page over recorded runs, as one file that opens from disk
-# and loads nothing. To keep it, give it a path of your own.
+# and loads nothing. First the runs are recorded, with the values of each.
+
+# %%
+with g.record(snapshots=True) as log:
+    for value in (0.30, 0.33, 0.36):
+        share.set(value)
+        profit.value
+    wage.set(160.0)
+    profit.value
+axes = plt.figure(figsize=(7, 3.2), layout="constrained").subplots()
+rg.plot.history(log, profit, ax=axes)
+plt.show()
+
+# %% [markdown]
+# `rg.plot.history` draws what a node was, run by run. And this is the page:
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
-    page = Path(folder) / "shop.html"
-    with g.record(snapshots=True) as log:
-        for value in (0.30, 0.33, 0.36):
-            share.set(value)
-            profit.value
+    page = Path(folder) / "shop.html"  # to keep it, give it a path of your own
     g.export_html(page, log, targets=[profit], title="The shop's week")
     text = page.read_text(encoding="utf-8")
 print("one file:", text.startswith("<!doctype html>"), "- runs in it:", len(log.runs))
 print("it can load from anywhere:", "default-src 'none'" not in text)
+style = "width: 100%; height: 840px; border: 0"
+HTML(f'<div><iframe srcdoc="{escape(text)}" style="{style}"></iframe></div>')

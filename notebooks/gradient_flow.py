@@ -22,6 +22,7 @@
 # which says whether a gradient passes from a node to one of its operands.
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 
 import reactgrad as rg
@@ -145,6 +146,15 @@ g, coded, adapted, loss = model()
 loss.backward()
 print(grads(g))
 Flow(loss)
+
+# %% [markdown]
+# How large the gradients are is `rg.plot.gradient_flow`. A param that learns nothing has a word in place of a bar:
+
+# %%
+unused = g.param(1.0, name="unused")
+rg.plot.gradient_flow(g, by="param", ax=plt.figure(figsize=(6, 2), layout="constrained").gca())
+plt.show()
+del unused
 
 # %% [markdown]
 # ## 2. `detach`: an edge that blocks

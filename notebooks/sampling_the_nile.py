@@ -26,14 +26,13 @@
 
 # %%
 import math
-import tempfile
 import time
 from collections import Counter
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import HTML, SVG
+from IPython.display import HTML
 
 import reactgrad as rg
 
@@ -149,10 +148,7 @@ whole.name = "log density"
 whole.value
 levels[4].set(1000.0)
 whole.value
-with tempfile.TemporaryDirectory() as folder:
-    small.draw(f"{folder}/nile.svg", small.last_run)
-    drawn = SVG(filename=f"{folder}/nile.svg")
-drawn
+small.picture(small.last_run)
 
 # %% [markdown]
 # ## 4. The sampler

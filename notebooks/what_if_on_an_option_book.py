@@ -19,22 +19,13 @@
 # None of these questions needs the whole book to be valued again: most of it has not changed.
 #
 # The stocks, quotes and positions are made up. Prices are Black and Scholes' ("The Pricing of Options
-# and Corporate Liabilities", 1973), without dividends. Pictures need `pip install "reactgrad[viz]"`.
+# and Corporate Liabilities", 1973), without dividends. Pictures need `pip install "reactgrad[viz,plot]"`.
 
 # %%
-import tempfile
-
+import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import SVG
 
 import reactgrad as rg
-
-
-def picture(graph, of=None, **options):
-    """The graph or a part of it, as `graph.draw` writes it."""
-    with tempfile.TemporaryDirectory() as folder:
-        graph.draw(f"{folder}/graph.svg", of, **options)
-        return SVG(filename=f"{folder}/graph.svg")
 
 
 def computed(graph):
@@ -124,7 +115,7 @@ print(f"book value {book.value.value:,.2f}")
 # Each stock is a scope, and folds into one box. This is the whole book:
 
 # %%
-picture(g, fold=1)
+g.picture(fold=1)
 
 # %% [markdown]
 # ## 2. One quote moves
@@ -134,7 +125,7 @@ picture(g, fold=1)
 # %%
 book.spot["BOLT"].set(43.0)
 print(f"{len(g.plan(book.value))} of {computed(g)} nodes are to run")
-picture(g, fold=1)
+g.picture(fold=1)
 
 # %% [markdown]
 # The inside of BOLT's box, with what it reaches: yellow hexagons are stale, everything else on the way is
@@ -142,7 +133,7 @@ picture(g, fold=1)
 # discounted strikes, is not among them.
 
 # %%
-picture(g, book.spot["BOLT"])
+g.picture(book.spot["BOLT"])
 
 # %% [markdown]
 # Now read. What was stale ran, each node once; and the number is the one that a new book with the new quote
@@ -155,7 +146,7 @@ run = g.last_run
 print(f"ran {len(run.ran)} of {computed(g)}, as planned: {len(run.ran) == before}")
 fresh = Book(QUOTES | {"BOLT": (43.0, 8.1)})
 print("as a new book has it:", fresh.value.value == book.value.value)
-picture(g, run)
+g.picture(run)
 
 # %% [markdown]
 # ## 3. Sensitivities that stay up to date
@@ -239,44 +230,25 @@ print("the book has noticed:", versions != {node: node.value_version for node in
 
 
 # %%
-def lines(xs, rows, width=640, height=300):
-    """A line for each row, labelled at its end."""
-    low, high = min(map(min, rows.values())), max(map(max, rows.values()))
-    colours = ["#1b6ca8", "#c8553d", "#3a7d44", "#8d5a97", "#b8860b", "#444444"]
+axes = plt.figure(figsize=(7, 3.4), layout="constrained").subplots()
+for s, row in ladder.items():
+    axes.plot(100 * SHIFTS, row, ".-", label=s)
+axes.set(xlabel="move of the spot, %", ylabel="change of the book")
+axes.legend()
+axes.grid(alpha=0.3)
+plt.show()
 
-    def place(x, y):
-        across = (x - xs[0]) / (xs[-1] - xs[0])
-        return 50 + across * (width - 130), 20 + (high - y) / (high - low) * (height - 60)
+# %% [markdown]
+# `rg.plot.ladder` is the same for one input, in one call, with the gradient as a line that touches the curve: the
+# delta, which no longer holds far away. `rg.tornado` moves each input alone, here the spots and the rate by 10 %:
 
-    parts = []
-    for x in xs:
-        a, _ = place(x, low)
-        parts.append(f'<path d="M{a:.1f} 20V{height - 40}" stroke="#e6e6e6"/>')
-        parts.append(f'<text x="{a:.1f}" y="{height - 20}" text-anchor="middle">{x:+.0%}</text>')
-    for y in (low, 0.0, high):
-        _, b = place(xs[0], y)
-        parts.append(f'<path d="M50 {b:.1f}H{width - 80}" stroke="#bbb"/>')
-        parts.append(f'<text x="45" y="{b + 4:.1f}" text-anchor="end">{y:,.0f}</text>')
-    ends = sorted((place(xs[-1], row[-1])[1], name) for name, row in rows.items())
-    label, labels = -20.0, {}
-    for b, name in ends:  # labels keep off each other
-        label = labels[name] = max(b, label + 14)
-    for colour, (name, row) in zip(colours, rows.items(), strict=True):
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in map(place, xs, row))
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        )
-        parts.append(
-            f'<text x="{width - 75}" y="{labels[name] + 4:.1f}" fill="{colour}">{name}</text>'
-        )
-    return SVG(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="#fff"/>'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-lines(SHIFTS, ladder)
+# %%
+left, right = plt.figure(figsize=(9.5, 3.4), layout="constrained").subplots(1, 2)
+spot = book.spot["CRUX"]
+rg.plot.ladder(book.value, spot, spot.value * np.linspace(0.7, 1.3, 31), ax=left)
+moves = [*book.spot.values(), book.rate]
+rg.plot.tornado(rg.tornado(book.value, moves, 0.1), ax=right)
+plt.show()
 
 # %% [markdown]
 # ## 5. Pin a volatility
@@ -293,7 +265,7 @@ print(f"pinned at {dune.value}: ran {len(run.ran)} of {computed(g)}, book {book.
 book.straddle["DUNE"].set(5.2)
 print("the straddle moves: to run", len(g.plan(book.value, *greeks)))
 print(g.why("DUNE/vol"))
-picture(g, dune)
+g.picture(dune)
 
 # %%
 dune.unpin()
@@ -317,7 +289,7 @@ print(
 )
 quotes = {s: (book.spot[s].value, book.straddle[s].value) for s in symbols}
 print("as a new book has it:", Book(quotes, rate=0.035).value.value == book.value.value)
-picture(g, fold=1)
+g.picture(fold=1)
 
 # %% [markdown]
 # Next: [exploring_stale_paths](exploring_stale_paths.ipynb), where the pictures are the subject.

@@ -23,7 +23,8 @@ Where to go next:
 - Values: ``help(rg.Graph)`` and ``help(rg.Var)``. Functions have NumPy's names, as ``rg.cumsum``, and ``np.cumsum(x)``
   of a Var is the same call; ``rg.linalg``, ``rg.fft``, ``rg.random``.
 - Gradients: ``rg.grad``, ``x.backward()``, ``rg.jvp``, ``rg.jacobian``, ``rg.hessian``.
-- Why: ``g.plan(y)`` is what a read would run, ``g.why(y)`` why, ``g.last_run`` what ran. ``g.explore()`` shows it.
+- Why: ``g.plan(y)`` is what a read would run, ``g.why(y)`` why, ``g.last_run`` what ran. ``g.picture()``,
+  ``rg.plot`` and ``g.explore()`` show it.
 - What-if: ``g.whatif``, ``g.fork``, ``rg.scenarios``, ``rg.sensitivities``, ``rg.tornado``, ``rg.goal_seek``,
   ``rg.explain_change``, ``rg.monte_carlo``.
 - Tables: ``rg.Table`` for DataFrames, ``rg.from_excel`` for workbooks.

@@ -18,6 +18,10 @@ SCRIPTS = sorted((ROOT / "notebooks").glob("*.py"))
 OF_FONTS = re.compile(r"^Fontconfig .*\n?", re.MULTILINE)
 
 
+# The title of a picture of a run says how long the run took.
+OF_TIMES = re.compile(r"(<Picture of .*), [\d.]+ (?:µs|ms|s)>")
+
+
 def cells(notebook: Any) -> list[tuple[str, str]]:
     """What is written in a notebook: the kind and the source of each cell."""
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
@@ -31,7 +35,7 @@ def printed(notebook: Any) -> list[str]:
 def _text(output: Any) -> str:
     if output.output_type == "stream":
         return output.text
-    return output.data["text/plain"] + "\n"
+    return OF_TIMES.sub(r"\1>", output.data["text/plain"]) + "\n"
 
 
 def execute(script: Path) -> Any:

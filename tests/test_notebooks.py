@@ -17,10 +17,11 @@ each = pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in
 # What a notebook imports that does not come with the package.
 NEEDS = {
     "a_lineage": ("neat", "pygraphviz"),
-    "exploring_stale_paths": ("pygraphviz",),
+    "exploring_stale_paths": ("pygraphviz", "matplotlib"),
+    "gradient_flow": ("matplotlib",),
     "learning_digits": ("sklearn", "matplotlib"),
     "sampling_the_nile": ("pygraphviz", "matplotlib"),
-    "what_if_on_an_option_book": ("pygraphviz",),
+    "what_if_on_an_option_book": ("pygraphviz", "matplotlib"),
 }
 
 

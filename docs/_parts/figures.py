@@ -30,7 +30,7 @@ TITLES = {
     "B16": "B16 · checkpoints",
     "B17": "B17 · values that are let go",
 }
-HEIGHT, LABEL, PLOT, SIDE = 22, 420, 300, 110
+HEIGHT, CASE, LABEL, PLOT, SIDE = 22, 345, 480, 260, 100
 
 HEAD = """# Benchmarks as pictures
 
@@ -62,7 +62,7 @@ def bars(text: str) -> dict[str, list[Bar]]:
     for number, rest in ROW.findall(text):
         case, _, _, beside, ratio, goal, *_ = (cell.strip() for cell in rest.split("|"))
         match = NUMBERS.fullmatch(ratio)
-        if match is None:
+        if match is None or goal == "the same":  # counts that both sides must share
             continue
         middle, low, high = (float(match[i].replace(",", "")) for i in (1, 3, 4))
         if match[2] not in ("faster", "fewer"):  # our time by the peer's
@@ -114,11 +114,12 @@ def _bar(bar: Bar, y: int, place: Callable[[float], float]) -> list[str]:
     low, high = place(bar.low), place(bar.high)
     kind = "faster" if bar.speed >= 1 else "slower"
     label = f"{bar.case}  ·  {bar.beside}"
-    short = label if len(label) <= 66 else label[:65] + "…"
+    case = bar.case if len(bar.case) <= 58 else bar.case[:57] + "…"
     said = f"{_number(bar.speed)}×" if bar.speed >= 1 else f"{_number(1 / bar.speed)}× slower"
     lines = [
         f"<g><title>{escape(label)}: {said}</title>",
-        f'<text class="case" x="{LABEL - 10}" y="{y + 12}">{escape(short)}</text>',
+        f'<text class="case" x="{CASE}" y="{y + 12}">{escape(case)}</text>',
+        f'<text class="beside" x="{CASE + 8}" y="{y + 12}">{escape(bar.beside)}</text>',
         f'<rect class="{kind}" x="{min(one, end):.1f}" y="{y + 2}" width="{max(abs(end - one), 1):.1f}" height="12"/>',
         f'<line class="spread" x1="{low:.1f}" x2="{high:.1f}" y1="{y + 8}" y2="{y + 8}"/>',
         f'<text class="said" x="{LABEL + PLOT + 8}" y="{y + 12}">{said}</text>',

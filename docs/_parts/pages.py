@@ -75,6 +75,21 @@ def _relative(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path, folder)).as_posix()
 
 
+def listed(index: str) -> str:
+    """Return the text of the first page with all pages of the folder in its list of subjects.
+
+    The page gives their order. A page that it does not name comes last, so that none is forgotten.
+    """
+    named = set(re.findall(r"^(\w+)$", index, re.MULTILINE))
+    rest = sorted(page.stem for page in DOCS.glob("*.md") if page.stem not in named | {"index"})
+    return re.sub(
+        r"(^:caption: Subjects$.*?)(^```$)",
+        lambda found: found[1] + "".join(f"{name}\n" for name in rest) + found[2],
+        index,
+        flags=re.DOTALL | re.MULTILINE,
+    )
+
+
 def take() -> None:
     """Copy the pages from other folders to where the build finds them."""
     for source, place in places().items():

@@ -101,6 +101,7 @@ PACKAGES = {
     "optim": "Optimisers: rg.optim",
     "data": "Loaders: rg.data",
     "distributed": "Several processes: rg.distributed",
+    "plot": "Plots: rg.plot",
     "whatif": "Results of what-if questions: reactgrad.whatif",
     "tables": "Parts of tables: reactgrad.tables",
     "models": "Models of other libraries: reactgrad.models",
@@ -197,12 +198,19 @@ def _sentence(module: ModuleType) -> str:
     return (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
 
 
+def _first(one: Any) -> str:
+    text = (inspect.getdoc(one) or "").split("\n\n")[0].replace("\n", " ")
+    return text if len(text) < 160 else text.partition(". ")[0].removesuffix(".") + "."
+
+
 def _page(page: str, title: str, sentence: str, module: str, names: list[str]) -> None:
     lines = [title, "=" * len(title), "", sentence, "", f".. currentmodule:: {module}", ""]
-    if len(names) > 1:
-        lines += [".. autosummary::", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in names] + [""]
     space = import_module(module)
+    if len(names) > 1:
+        lines += [".. list-table::", "   :widths: auto", ""]
+        for name in names:
+            lines += [f"   * - :py:obj:`{name}`", f"     - {_first(getattr(space, name))}"]
+        lines.append("")
     for name in names:
         lines += _entry(getattr(space, name), name)
     pages.write(pages.MADE / "reference" / f"{page}.rst", "\n".join(lines))

@@ -1,7 +1,5 @@
 """The command line: what it prints, where, and with which exit code."""
 
-import base64
-import gzip
 import json
 import os
 import re

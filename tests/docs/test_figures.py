@@ -45,7 +45,9 @@ def test_a_picture_has_each_row_once_and_is_valid(figures: ModuleType) -> None:
 
 def test_each_row_with_a_ratio_of_the_tables_is_drawn(figures: ModuleType) -> None:
     text = (ROOT / "bench" / "FIGURES.md").read_text(encoding="utf-8")
-    ratios = re.findall(r"^\| B\d+ \|.*\| [\d.,]+×[^|]*\([^|]*\) \|", text, re.MULTILINE)
+    ratios = re.findall(
+        r"^\| B\d+ \|.*\| [\d.,]+×[^|]*\([^|]*\) \| (?!the same)", text, re.MULTILINE
+    )
     found = figures.bars(text)
     assert sum(map(len, found.values())) == len(ratios) > 100
     assert found.keys() <= figures.TITLES.keys()

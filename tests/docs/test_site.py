@@ -47,6 +47,15 @@ def test_links_lead_to_pages_of_the_site_or_nowhere(parts: ModuleType) -> None:
     assert led("```\n[v](../LICENSE)\n```", page, page) == "```\n[v](../LICENSE)\n```"
 
 
+def test_a_page_that_the_first_one_does_not_name_is_listed_last(parts: ModuleType) -> None:
+    index = "```{toctree}\n:caption: Subjects\n\nvalues\n```\n```{toctree}\ncosts\n```\n"
+    subjects, _, rest = parts.pages.listed(index).partition("```\n")
+    assert subjects.splitlines()[2:4] == ["", "values"]
+    assert "rows" in subjects.splitlines()
+    assert "costs" not in subjects.splitlines()
+    assert rest.endswith("costs\n```\n")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(bool(ABSENT), reason=f"the site is built with {', '.join(ABSENT)}")
 def test_it_is_built_without_a_warning(tmp_path: Path) -> None:
