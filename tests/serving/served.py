@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from reactgrad.serving._server import Server
-from tests.viz.browser import need
-
-for _package in ("httpx", "pygraphviz", "starlette", "uvicorn", "websockets"):
-    need(_package)
 
 MODEL = """
 import reactgrad as rg
