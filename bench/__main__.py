@@ -54,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bench._summary import summary
     from bench._table import Line, beside, header, printed, wrapped
     from bench._workloads import LATER, modules, numbers, workload_of
+    from reactgrad.tracking._bar import Bar
 
     chosen = [number.upper() for number in options.workloads] or numbers()
     unknown = set(chosen) - set(numbers())
@@ -87,15 +88,23 @@ def main(arguments: list[str] | None = None) -> int:
     found: list[Line] = []
     variants: list[Line] = []
     former: Line | None = None
-    for module in modules():
-        if workload_of(module).number not in chosen:
-            continue
+    wanted = [module for module in modules() if workload_of(module).number in chosen]
+    bar = Bar(len(wanted), "bench", disable=None, leave=False)
+
+    def say(text: str) -> None:
+        bar.hide()
+        print(text, flush=True)
+        bar.draw()
+
+    for module in wanted:
+        bar.desc = workload_of(module).number
+        bar.draw()
         pace = replace(QUICK if options.quick else FULL, cpu=options.cpu)
         if options.seconds is not None:
             pace = replace(pace, budget=options.seconds)
         figures: list[Line] = []
         for line in lines(module, setting, pace):
-            print(printed(line, former), flush=True)
+            say(printed(line, former))
             former = line
             figures.append(line)
         found += figures
@@ -103,9 +112,11 @@ def main(arguments: list[str] | None = None) -> int:
             permuted = Setting(small=options.quick, permuted=True)
             for line, figure in zip(lines(module, permuted, pace), figures, strict=True):
                 line = beside(line, figure)
-                print(printed(line, former), flush=True)
+                say(printed(line, former))
                 former = line
                 variants.append(line)
+        bar.update()
+    bar.close()
     for number in chosen:
         if number in LATER:
             print(f"{number:4} later: {LATER[number]}")

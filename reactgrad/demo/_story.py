@@ -28,7 +28,9 @@ Result = TypeVar("Result")
 GREEKS_LIMIT = 1e-9
 STEPS = 7  # the number of steps that `tell` reports
 
-_REPEATS = 15  # odd, so that alternating between old and new ends at new
+# Odd, so that alternating between old and new ends at new; and over twice the 16 runs after which a plan is
+# compiled, so that both medians are of compiled plans: with 15 the full recompute alone was.
+_REPEATS = 45
 _NOTHING = 1e-200  # a Greek this small is zero but for the underflow of the normal density
 _NUDGE = 1.0 + 2.0**-10  # a real change of every leaf, for timing a full recompute
 

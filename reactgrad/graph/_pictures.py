@@ -194,12 +194,13 @@ class Pictures(Core[Var]):
         Returns
         -------
         anywidget.AnyWidget
-            Displays itself; ``close()`` ends it.
+            Displays itself; ``close()`` ends it. In marimo: ``mo.ui.anywidget(g.explore())``. Without the
+            package anywidget it is a page that shows the graph as it is now, and whose inputs do not move.
 
         Raises
         ------
         MissingExtraError
-            If anywidget or pygraphviz is not installed.
+            If pygraphviz is not installed.
         VizError
             If the arguments ask for no picture, or it would have more than 3,000 boxes.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from reactgrad.serving._room import Client, Room
 from reactgrad.viz._draw import need_graphviz
 
 GLANCE = 0.25  # seconds between two looks at the file
+PATIENCE = 2.0  # seconds that the end waits for a computation
 MOST_BYTES = 2**20  # of one message of a page
 
 
@@ -131,7 +133,10 @@ class Server:
             yield
         finally:
             watching.cancel()
-            await asyncio.to_thread(self.room.close)
+            # A node that takes minutes cannot be interrupted, and does not hold up the end.
+            closing = threading.Thread(target=self.room.close, daemon=True)
+            closing.start()
+            closing.join(PATIENCE)
 
     async def _watch(self) -> None:
         """Run the file again whenever it has been saved."""
@@ -152,7 +157,7 @@ class Server:
         except BaseException as error:  # whatever a file may raise, SystemExit too
             self.room.fails(trouble(self._file.path, error))
         else:
-            await asyncio.to_thread(end)
+            threading.Thread(target=end, daemon=True).start()  # may wait for a computation
 
 
 async def _take(websocket: Any, room: Room, client: Client) -> None:

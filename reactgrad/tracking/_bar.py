@@ -36,7 +36,7 @@ class Bar:
     delay : float
         Seconds until the first line.
     file : text stream, optional
-        By default ``sys.stderr``.
+        By default ``sys.stderr``; in a notebook ``sys.stdout``, which is not shown as an error.
     leave : bool
         False removes the line at the end.
     mininterval : float
@@ -75,7 +75,7 @@ class Bar:
         self.n = self._initial = initial
         self.line = ""
         self._text, self._leave, self._ncols, self._clock = text, leave, ncols, clock
-        self._file = sys.stderr if file is None else file
+        self._file = _screen() if file is None else file
         if self._file is None:  # a program without a console
             disable = True
         elif disable is None:
@@ -102,6 +102,12 @@ class Bar:
         former = len(self.line)
         self.line = self._told(now - self._began)
         self._write("\r" + self.line + " " * (former - len(self.line)))
+
+    def hide(self) -> None:
+        """Remove the line, until it is drawn again: for a text of others."""
+        if not self._disabled and self.line:
+            self._write("\r" + " " * len(self.line) + "\r")
+            self.line = ""
 
     def close(self) -> None:
         """Draw the last line, or remove it, and no more."""
@@ -191,6 +197,11 @@ OPTIONS = frozenset(
         "total",
     )
 )
+
+
+def _screen() -> Any:
+    notebook = type(sys.stderr).__module__.startswith("ipykernel")
+    return sys.stdout if notebook else sys.stderr
 
 
 def in_time(seconds: float) -> str:

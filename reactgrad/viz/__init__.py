@@ -16,6 +16,7 @@ changes.
 - ``_session``: connects a graph with its page; ``_explore`` makes both in a notebook.
 - ``_figures``: arrays as lines, images, histograms and tables.
 - ``_paths``: texts without the author's folders.
+- ``_still_page``: the page in a notebook without widgets.
 - ``_export``: recorded runs and the page in one file, in which ``page/replay.js`` takes the place of the
   graph.
 """

@@ -10,6 +10,7 @@ from reactgrad._errors import MissingExtraError, VizError
 
 FORMATS = ("svg", "png", "pdf", "dot")
 MOST_WIDE = 6000.0  # points of a picture in a file; a wider one is made of fewer boxes
+PAGE = 750.0  # points, 1,000 pixels: what a page of a notebook is wide
 MOST_BOXES = 3000  # Graphviz takes minutes for more, and no one could read it
 
 

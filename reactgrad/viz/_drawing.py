@@ -10,12 +10,10 @@ from reactgrad._errors import MissingExtraError
 from reactgrad.core._core import Core
 from reactgrad.viz._ask import asked, drawn
 from reactgrad.viz._dot import dot_text
-from reactgrad.viz._draw import draw, laid_out
+from reactgrad.viz._draw import PAGE, draw, laid_out
 from reactgrad.viz._html import table_of
 from reactgrad.viz._picture import Options, Picture
 from reactgrad.viz._text import shown
-
-MOST_POINTS = 750.0  # 1,000 pixels: what a page of a notebook is wide
 
 
 class Drawing:
@@ -93,10 +91,10 @@ class Drawing:
 def drawing(graph: Core, of: Any, options: Options) -> Drawing:
     """Return a picture of a graph or of a part of it, at most as wide as a page."""
     try:
-        found, text, title = drawn(graph, of, options, MOST_POINTS)
+        found, text, title = drawn(graph, of, options, PAGE)
     except MissingExtraError:
         found, title = asked(graph, of, options, values=True)
         text = dot_text(found, title)
     # What is still wider, since names are long, say, is drawn smaller.
-    inches = f'size="{MOST_POINTS / 72:.2f},1000"'
+    inches = f'size="{PAGE / 72:.2f},1000"'
     return Drawing(found, text.replace("graph [", f"graph [{inches}, ", 1), title)

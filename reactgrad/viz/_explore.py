@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from reactgrad._errors import MissingExtraError
 from reactgrad.core._arguments import var_of
 from reactgrad.core._core import Core
 from reactgrad.core._handles import slots_in_order
@@ -15,6 +14,7 @@ from reactgrad.viz._draw import need_graphviz
 from reactgrad.viz._page import program, style
 from reactgrad.viz._picture import Options
 from reactgrad.viz._session import Session
+from reactgrad.viz._still_page import still_page
 
 
 def explore(
@@ -23,9 +23,13 @@ def explore(
     bounds: Mapping[Any, tuple[float, float]],
     options: Options,
 ) -> Any:
-    """Return a widget that shows a graph; see ``Graph.explore``."""
-    kind = _widget()
+    """Return a widget that shows a graph, or a page that stands still; see ``Graph.explore``."""
     need_graphviz(min(options.limit, len(slots_in_order(graph))))
+    try:
+        import anywidget  # noqa: F401
+    except ImportError:
+        return still_page(graph, targets, options)
+    kind = _widget()
     return kind(
         graph,
         targets=[var_of(graph, one) for one in targets],
@@ -40,13 +44,7 @@ def _widget() -> Any:
 
     It is made when it is first needed, since only the explorer needs anywidget.
     """
-    try:
-        import anywidget
-    except ImportError:
-        raise MissingExtraError(
-            'the explorer needs anywidget: pip install "reactgrad[jupyter]". '
-            "g.export_html(path) writes a page that works without a notebook."
-        ) from None
+    import anywidget
 
     class Explorer(anywidget.AnyWidget):
         """The result of ``Graph.explore``."""

@@ -1,5 +1,7 @@
 """The command line: what it prints, where, and with which exit code."""
 
+import base64
+import gzip
 import json
 import os
 import re
@@ -318,11 +320,9 @@ def test_the_demo_as_a_page(capsys, tmp_path) -> None:
     assert main(["demo", "--data", str(data), "--html", str(path)]) == 0
     assert str(path) in capsys.readouterr().out
     page = path.read_text()
-    found = re.search(
-        r'<script type="application/json" id="recorded">(.*?)</script>', page, re.DOTALL
-    )
+    found = re.search(r'<script type="application/gzip" id="recorded">(.*?)</script>', page)
     assert found
-    recorded = json.loads(found[1])
+    recorded = json.loads(gzip.decompress(base64.b64decode(found[1])))
     runs = [run for frame in recorded["frames"] for run in frame["runs"]]
     assert len(runs) == 6  # all, and five changes
     assert len(runs[0]["ran"]) == runs[0]["nodes"]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,55 @@ def test_it_says_where_and_ends_with_ctrl_c(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")
     assert "token" not in out
+
+
+def test_ctrl_c_ends_it_while_a_page_is_open_and_a_node_runs(tmp_path: Path) -> None:
+    from websockets.sync.client import connect
+
+    slow = "\nimport time\nnap = rg.lift(lambda x: time.sleep(60))(forward)\n"
+    (tmp_path / "model.py").write_text(MODEL + slow)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scheduler")])}
+    command = [sys.executable, "-m", "reactgrad", "explore", "model.py"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        said = "".join(process.stdout.readline() for _ in range(3))
+        address = re.search(r"http://\S+", said)
+        assert address
+        with connect(address[0].replace("http", "ws").replace("/?", "/socket?")) as page:
+            page.send('{"kind": "open", "page": 1}')
+            page.send('{"kind": "set", "key": 1, "value": 110.0}')
+            while '"running"' not in str(page.recv(timeout=20)):
+                pass
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=20)  # not a minute
+    assert (process.returncode, err) == (0, "")
+
+
+def test_open_opens_the_browser_at_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import webbrowser
+
+    from reactgrad.serving._server import Server
+
+    (tmp_path / "model.py").write_text(MODEL)
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+
+    def run(self: Server, ready: Any) -> None:
+        ready()
+        self._socket.close()
+
+    monkeypatch.setattr(Server, "run", run)
+    assert main(["explore", str(tmp_path / "model.py"), "--open"]) == 0
+    assert opened[0] in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -147,11 +147,17 @@ def test_a_slow_run_of_the_former_model_does_not_hold_up_the_new_one(path: Path)
     slow = MODEL + (
         "import time\n"
         "def nap(x):\n    time.sleep(1.5)\n    return x\n"
-        "nap = rg.lift(nap)(forward)\nnap.name = 'nap'\n"
+        "nap = rg.lift(nap)(forward)\nnap.name = 'nap'\nend = rg.lift(lambda x: x)(nap)\n"
     )
     with served(path, slow) as server, Page(server) as page:
         page.set("spot", 110.0)
         until(lambda: (page.latest("busy") or {"busy": False})["busy"])
+        former = server.room._session
         path.write_text(MODEL)
         until(lambda: "nap" not in page.states() and page.value("forward").startswith("111.1"))
         assert not page.latest("busy")["busy"]
+        # What the former one has to say at its end, that it was cancelled, is of no graph that is shown.
+        until(lambda: not any(thread.is_alive() for thread in former._threads))
+        page.set("rate", 0.0)
+        until(lambda: page.value("forward") == "110")
+        assert not any(one["text"] for one in page.told if one["kind"] == "problem")

@@ -124,6 +124,23 @@ def test_who_need_not_wait_sees_nothing() -> None:
     assert screen.getvalue() == ""
 
 
+def test_it_makes_room_for_a_text_of_others() -> None:
+    bar, screen, clock = made(total=2)
+    bar.hide()
+    assert screen.getvalue().endswith(" \r")
+    clock.now = 1.0
+    bar.update()
+    assert screen.lines()[-1].startswith(" 50%|")
+
+
+def test_in_a_notebook_it_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = type("OutStream", (Terminal,), {"__module__": "ipykernel.iostream"})
+    monkeypatch.setattr("sys.stderr", kernel())
+    monkeypatch.setattr("sys.stdout", shown := Terminal())
+    Bar(total=2).close()
+    assert "0/2" in shown.getvalue()
+
+
 def test_it_can_leave() -> None:
     bar, screen, _ = made(total=2, leave=False)
     bar.update()
