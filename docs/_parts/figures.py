@@ -114,7 +114,7 @@ def _bar(bar: Bar, y: int, place: Callable[[float], float]) -> list[str]:
     low, high = place(bar.low), place(bar.high)
     kind = "faster" if bar.speed >= 1 else "slower"
     label = f"{bar.case}  ·  {bar.beside}"
-    case = bar.case if len(bar.case) <= 58 else bar.case[:57] + "…"
+    case = bar.case if len(bar.case) <= 58 else f"{bar.case[:34]}…{bar.case[-22:]}"
     said = f"{_number(bar.speed)}×" if bar.speed >= 1 else f"{_number(1 / bar.speed)}× slower"
     lines = [
         f"<g><title>{escape(label)}: {said}</title>",

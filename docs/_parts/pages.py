@@ -54,8 +54,8 @@ def links(text: str, origin: Path, page: Path) -> str:
             return match[0]
         file = (origin.parent / path).resolve()
         file = file / "README.md" if file.is_dir() else file
-        if not file.is_relative_to(ROOT):
-            return label
+        if not file.exists():
+            raise FileNotFoundError(f"{origin.name} links to {target}, which does not exist")
         there = known.get(file, file)
         if there.is_relative_to(DOCS) and (there.exists() or file in known):
             up = page.parent.resolve()

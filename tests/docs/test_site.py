@@ -44,6 +44,10 @@ def test_links_lead_to_pages_of_the_site_or_nowhere(parts: ModuleType) -> None:
     assert led("[v](values.md)", page, page) == "[v](values.md)"
     assert led("[code](../reactgrad/__init__.py)", page, page) == "code"
     assert led("[w](https://example.org)", page, page) == "[w](https://example.org)"
+    with pytest.raises(
+        FileNotFoundError, match=r"rules.md links to lost.md#x, which does not exist"
+    ):
+        led("[v](lost.md#x)", page, page)
     assert led("```\n[v](../LICENSE)\n```", page, page) == "```\n[v](../LICENSE)\n```"
 
 
