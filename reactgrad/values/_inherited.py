@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 MOST_LIKE = 32
 # So many runs earlier a plan of the origin is compiled for each fork that asks for it.
 HASTE = 8
-# In place of a model: one fork has asked for it.
+# In place of a model: one fork has asked for it, or two have.
 _ONCE: Any = object()
+_TWICE: Any = object()
 # Arrays of fewer bytes are made as parts of one: larger ones should go one by one.
 SMALL = 1024
 # In a large array they begin at multiples of so many bytes.
@@ -174,14 +175,14 @@ def _model(origin: Any, plan: Plan) -> Model | None:
         origin.models = {}
     model = origin.models.get(plan.slots)
     if found is None:
-        if model is None:
-            origin.models[plan.slots] = _ONCE
-        elif model is _ONCE and (lent := _compiled(origin, plan)) is not None:
+        if model is None or model is _ONCE:
+            origin.models[plan.slots] = _ONCE if model is None else _TWICE
+        elif model is _TWICE and (lent := _compiled(origin, plan)) is not None:
             origin.lent_calls = (origin.lent_calls or {}) | {plan.slots: lent}
             found, data = lent[:3], lent.data
     if found is None or type(found[0]) is not Fused:
         return None
-    if model is None or model is _ONCE or not model.holds(origin, found[0]):
+    if model in (None, _ONCE, _TWICE) or not model.holds(origin, found[0]):
         if not all(map(is_, map(origin.data.__getitem__, data), data.values())):
             del origin.lent_calls[plan.slots]  # type: ignore[index]  # the origin has other memory by now
             return None

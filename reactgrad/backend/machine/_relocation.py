@@ -125,7 +125,8 @@ class _Spans:
 
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.begins = np.array([*map(address_of, arrays)], np.int64)
-        ends = np.array([byte_bounds(one)[1] for one in arrays], np.int64)
+        lengths = [one.nbytes if one.flags.c_contiguous else _length(one) for one in arrays]
+        ends = self.begins + np.array(lengths, np.int64)
         self._order = np.argsort(self.begins, kind="stable")
         self._first, self._last = self.begins[self._order], ends[self._order]
 
@@ -160,3 +161,9 @@ def _arrays_of(step: Any) -> Iterator[Any]:
             array = array.base
         if type(array) is np.ndarray:
             yield array
+
+
+def _length(array: Any) -> int:
+    """Return the number of bytes from the first element of an array to the end of its last one."""
+    first, last = byte_bounds(array)
+    return last - min(first, address_of(array))
