@@ -30,21 +30,29 @@ _OURS = ("reactgrad.ops", "reactgrad.linalg", "reactgrad.fft")
 # These look at the ops of the tuples that they are given.
 _TUPLES = "reactgrad.ops._tuples"
 
-
 _new = tuple.__new__  # in place of a named tuple's own, which is a Python function
 
 
 class Made(NamedTuple):
-    """A node of a template."""
+    """A node of a template.
+
+    Attributes
+    ----------
+    operands
+        Their places among the given nodes and those made before; a ``Number`` for a number.
+    numbers
+        True if there are numbers among these.
+    gap
+        How many numbers of nodes were given out before it to nodes that nobody uses. If a rule builds nodes 10, 11
+        and 12 and uses 10 and 12 only, the gap of the second node of its template is 1.
+    """
 
     op: Op
     attrs: Any
     found: Any
-    operands: tuple[
-        Any, ...
-    ]  # places among the given nodes and those made before; of numbers a ``Number``
-    numbers: bool  # True if there are numbers among these
-    gap: int  # how many numbers of nodes were given out before it to nodes that nobody uses
+    operands: tuple[Any, ...]
+    numbers: bool
+    gap: int
 
 
 class Number(NamedTuple):

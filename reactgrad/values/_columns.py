@@ -85,6 +85,10 @@ def _references(holder: SimpleNamespace) -> int:
 ALONE = _references(SimpleNamespace(family=object()))
 
 
+# With larger values, binding a plan is not what takes time.
+MOST_BYTES = 1 << 24
+
+
 class Lent(NamedTuple):
     """The calls of a plan that a graph had before its first fork.
 
@@ -100,6 +104,10 @@ class Lent(NamedTuple):
     call_slots: list[int]
     step_slots: list[int]
     data: dict[int, Any]
+
+    def is_small(self) -> bool:
+        """Return whether the values take so little memory that they may be kept after others took their places."""
+        return sum(getattr(one, "nbytes", 0) for one in self.data.values()) <= MOST_BYTES
 
 
 _FLOAT64 = np.dtype(np.float64)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import repeat
-from operator import is_
+from itertools import compress, count, repeat
+from operator import is_, is_not
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from reactgrad.backend.machine._registers import Fused
 from reactgrad.backend.machine._relocation import Layout, ScratchError
 from reactgrad.nodes._op import CONST, Op
 from reactgrad.scheduler import Overlay, Plan, Step
-from reactgrad.values._columns import MISSING, UNBOUND, Lent
+from reactgrad.values._columns import MISSING, MOST_BYTES, UNBOUND, Lent
 
 if TYPE_CHECKING:
     from reactgrad.backend import Spec
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 MOST_LIKE = 32
 # So many runs earlier a plan of the origin is compiled for each fork that asks for it.
 HASTE = 8
-# In place of a model: one fork has asked for it, or two have.
-_ONCE: Any = object()
-_TWICE: Any = object()
+# A plan that the origin does not run itself is compiled for the fork of this number that asks for it.
+ASKED = 3
 # Arrays of fewer bytes are made as parts of one: larger ones should go one by one.
 SMALL = 1024
 # In a large array they begin at multiples of so many bytes.
@@ -74,10 +73,8 @@ class Model:
         "views",
     )
 
-    def __init__(
-        self, origin: Any, plan: Plan, calls: Fused, call_slots: list[int], step_slots: list[int]
-    ) -> None:
-        self.calls, self.call_slots, self.step_slots = calls, call_slots, step_slots
+    def __init__(self, origin: Any, plan: Plan, lent: Lent) -> None:
+        self.calls, self.call_slots, self.step_slots = lent.calls, lent.call_slots, lent.step_slots
         self.views = [slot for slot in plan.slots if slot in origin._view_of]
         self.groups: dict[Spec, list[int]] = {}
         self.sources: list[int] = []
@@ -86,12 +83,14 @@ class Model:
         self.rigid: dict[int, Any] = {}
         self.layout: Layout | None = None
         data, specs, ops = origin.data, origin.specs, origin.ops
+        size = 0
         for slot in plan.slots:
             found, array = specs[slot], data[slot]
             if type(ops[slot]) is not Op or found is None or found.kind != "cpu":
                 return
             if slot not in origin._view_of:
-                if not _lies(array) or array.shape != found.storage:
+                size += found.nbytes
+                if not _lies(array) or array.shape != found.storage or size > MOST_BYTES:
                     return
                 self.groups.setdefault(found, []).append(slot)
         fixed: list[Any] = []
@@ -111,14 +110,16 @@ class Model:
             else:
                 return
         fixed += self.rigid.values()
+        if sum(data[slot].nbytes for slot in self.sources) > MOST_BYTES:
+            return
         self.slots = [slot for group in self.groups.values() for slot in group]
         self.unbound = dict.fromkeys([*self.slots, *self.views], UNBOUND)
         try:
             self.layout = Layout(
-                calls, [data[slot] for slot in (*self.slots, *self.sources)], fixed
+                lent.calls, [data[slot] for slot in (*self.slots, *self.sources)], fixed
             )
         except ScratchError:
-            return
+            self.layout = None
 
     def holds(self, origin: Any, calls: Any) -> bool:
         """Return whether the origin still has these calls, for these arrays."""
@@ -141,7 +142,7 @@ def inherited(store: Any, origin: Any, plan: Plan) -> Taken | None:
 
     ``None`` if the origin has none, or is at work in another thread.
     """
-    if store.policy is not None or store.transient:
+    if store.policy is not None or store.transient or origin.policy is not None:
         return None
     lock = origin.scheduler.lock.raw
     if not lock.acquire(False):
@@ -159,37 +160,44 @@ def inherited(store: Any, origin: Any, plan: Plan) -> Taken | None:
 
 def _model(origin: Any, plan: Plan) -> Model | None:
     """Return the compiled plan of an origin for the nodes of a fork's plan."""
+    models = origin.models
+    if models is None:
+        models = origin.models = {}
+    model = models.get(plan.slots)  # before there is one, the number of forks that have asked
+    lent = _known_calls(origin, plan) or _lent_calls(origin, plan)
+    if lent is None:
+        asked = model if type(model) is int else 0
+        models[plan.slots] = asked + 1
+        lent = _compiled(origin, plan) if asked + 1 == ASKED else None
+    if lent is None or type(lent.calls) is not Fused:
+        return None
+    if type(model) is not Model or not model.holds(origin, lent.calls):
+        if len(models) >= MOST_LIKE:
+            models.clear()
+        model = models[plan.slots] = Model(origin, plan, lent)
+    return model
+
+
+def _known_calls(origin: Any, plan: Plan) -> Lent | None:
+    """Return the calls by which an origin itself makes the read of these nodes."""
     scheduler = origin.scheduler
-    found: tuple[Any, list[int], list[int]] | None = None
-    data: Any = {}
     for known in scheduler.plans.bound(MOST_LIKE):
         if known.slots == plan.slots and known.moves_seen == len(scheduler.moves):
             _hasten(known)
-            assert known.fused is not None
-            found = known.fused, known.call_slots, known.step_slots
-            break
-    lent = None if origin.lent_calls is None else origin.lent_calls.get(plan.slots)
-    if found is None and lent is not None:
-        found, data = lent[:3], lent.data
-    if origin.models is None:
-        origin.models = {}
-    model = origin.models.get(plan.slots)
-    if found is None:
-        if model is None or model is _ONCE:
-            origin.models[plan.slots] = _ONCE if model is None else _TWICE
-        elif model is _TWICE and (lent := _compiled(origin, plan)) is not None:
-            origin.lent_calls = (origin.lent_calls or {}) | {plan.slots: lent}
-            found, data = lent[:3], lent.data
-    if found is None or type(found[0]) is not Fused:
+            return Lent(known.fused, known.call_slots, known.step_slots, {})
+    return None
+
+
+def _lent_calls(origin: Any, plan: Plan) -> Lent | None:
+    """Return calls that were kept for forks, as long as the values lie where they lay then."""
+    calls = origin.lent_calls or {}
+    lent = calls.get(plan.slots)
+    if lent is not None and not all(
+        map(is_, map(origin.data.__getitem__, lent.data), lent.data.values())
+    ):
+        del calls[plan.slots]
         return None
-    if model in (None, _ONCE, _TWICE) or not model.holds(origin, found[0]):
-        if not all(map(is_, map(origin.data.__getitem__, data), data.values())):
-            del origin.lent_calls[plan.slots]  # type: ignore[index]  # the origin has other memory by now
-            return None
-        if len(origin.models) >= MOST_LIKE:
-            origin.models.clear()
-        model = origin.models[plan.slots] = Model(origin, plan, *found)
-    return model
+    return lent
 
 
 def _compiled(origin: Any, plan: Plan) -> Lent | None:
@@ -206,7 +214,11 @@ def _compiled(origin: Any, plan: Plan) -> Lent | None:
     step_slots = [slot for slot, _ in bound]
     calls, call_slots = origin.registers.programs(step_slots, [step for _, step in bound])
     read = plan.sources(scheduler.topology.parents)
-    return Lent(calls, call_slots, step_slots, {at: data[at] for at in (*plan.slots, *read)})
+    lent = Lent(calls, call_slots, step_slots, {at: data[at] for at in (*plan.slots, *read)})
+    if not lent.is_small():
+        return None
+    origin.lent_calls = (origin.lent_calls or {}) | {plan.slots: lent}
+    return lent
 
 
 def _hasten(plan: Plan) -> None:
@@ -256,13 +268,9 @@ def _taken_over(store: Any, model: Model, layout: Layout) -> Taken | None:
     addresses = layout.addresses()
     for found, slots in model.groups.items():
         _make(store, found, len(slots), arrays, addresses)
-    # Most sources are shared with the origin.
-    sources = [*map(data.__getitem__, model.sources)]
-    same = [*map(is_, sources, layout.arrays[len(model.slots) :])]
-    at = -1
-    for _ in range(same.count(False)):
-        at = same.index(False, at + 1)
-        mine, its = sources[at], layout.arrays[len(model.slots) + at]
+    sources, theirs = [*map(data.__getitem__, model.sources)], layout.arrays[len(model.slots) :]
+    for at in compress(count(), map(is_not, sources, theirs)):  # most are shared with the origin
+        mine, its = sources[at], theirs[at]
         if not (_lies(mine) and mine.dtype is its.dtype and mine.shape == its.shape):
             return None
         addresses[len(model.slots) + at] = address_of(mine)
@@ -301,16 +309,16 @@ def _lies(array: Any) -> bool:
     return type(array) is np.ndarray and array.flags.c_contiguous
 
 
-def _make(store: Any, found: Spec, count: int, arrays: list[Any], addresses: Any) -> None:
+def _make(store: Any, found: Spec, length: int, arrays: list[Any], addresses: Any) -> None:
     """Add new arrays for values of a spec, and write their addresses to the same places."""
     size, item = found.nbytes, found.dtype.itemsize
     begin = len(arrays)
-    if not 0 < size < SMALL or count == 1 or _LINE % item or store.spares.bytes:
-        arrays += [store._new_memory(found) for _ in range(count)]
-        addresses[begin : begin + count] = [*map(address_of, arrays[begin:])]
+    if not 0 < size < SMALL or length == 1 or _LINE % item or store.spares.bytes:
+        arrays += [store._new_memory(found) for _ in range(length)]
+        addresses[begin : begin + length] = [*map(address_of, arrays[begin:])]
         return
     width = -(-size // _LINE) * _LINE
-    all_of_them = np.empty((count, width // item), found.dtype)
-    arrays.extend(all_of_them[:, : math.prod(found.storage)].reshape(count, *found.storage))
+    all_of_them = np.empty((length, width // item), found.dtype)
+    arrays.extend(all_of_them[:, : math.prod(found.storage)].reshape(length, *found.storage))
     first = address_of(all_of_them)
-    addresses[begin : begin + count] = np.arange(first, first + count * width, width)
+    addresses[begin : begin + length] = np.arange(first, first + length * width, width)

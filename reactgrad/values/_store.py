@@ -50,19 +50,8 @@ class Store(LeafWrites):
     def share_with(self, twin: Store) -> None:
         """Share all values with a fork. The graph that writes a value first moves it to other memory."""
         if self._own is None:  # bound steps write into `data` directly, which is frozen from now on
-            scheduler = self.scheduler
-            self.lent_calls = {
-                plan.slots: Lent(
-                    plan.fused,
-                    plan.call_slots,
-                    plan.step_slots,
-                    {
-                        at: self.data[at]
-                        for at in (*plan.slots, *plan.sources(scheduler.topology.parents))
-                    },
-                )
-                for plan in scheduler.plans.bound(MOST_LENT)
-            } or None
+            if self.policy is None:
+                self.lent_calls = self._calls_to_lend()
             self.scheduler.plans.unbind()
             self._steps = Blank(len(self.data), NEW)
         self.lend(twin)
@@ -75,6 +64,17 @@ class Store(LeafWrites):
                 self._family.lend(lease)
         # Neither side owns memory now: the first write of a value moves it, and then it is owned.
         self._own, twin._own = set(), set()
+
+    def _calls_to_lend(self) -> dict[tuple[int, ...], Lent] | None:
+        """Return the calls of the last plans, which the first fork unbinds, for forks; see ``_inherited``."""
+        data, parents = self.data, self.scheduler.topology.parents
+        found: dict[tuple[int, ...], Lent] = {}
+        for plan in self.scheduler.plans.bound(MOST_LENT):
+            values = {at: data[at] for at in (*plan.slots, *plan.sources(parents))}
+            lent = Lent(plan.fused, plan.call_slots, plan.step_slots, values)
+            if lent.is_small():
+                found[plan.slots] = lent
+        return found or None
 
     def recomputable(self, slot: int) -> bool:
         """Return whether the value of a clean node would come back the same after a release."""

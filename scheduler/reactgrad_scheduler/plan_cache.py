@@ -17,8 +17,8 @@ from reactgrad_scheduler.topology import Topology
 MAX_PLANS = 65536
 MAX_SEEN = 4096
 MAX_PLANNED_NODES = 4_000_000
-# So many transitions, and groups, are kept for the forks of a graph.
-MAX_SHARED = 256
+# So many transitions, and groups, and nodes in plans, are kept for the forks of a graph.
+MAX_SHARED, MAX_SHARED_NODES = 256, 250_000
 
 _random = Random(0)
 
@@ -286,10 +286,11 @@ class Shared:
     at the same time: each line is one look-up or one write.
     """
 
-    __slots__ = ("_groups", "_seen", "transitions")
+    __slots__ = ("_groups", "_nodes", "_seen", "transitions")
 
     def __init__(self) -> None:
         self.transitions: dict[Key, Transition] = {}
+        self._nodes = 0  # of all their plans, at least
         self._groups: dict[tuple[int, ...], Group] = {}
         self._seen: dict[int, None] = {}
 
@@ -304,9 +305,10 @@ class Shared:
 
     def offer(self, key: Key, transition: Transition) -> None:
         """Keep a transition, which no graph will write to."""
-        if len(self.transitions) >= MAX_SHARED:
-            self.transitions = {}
+        if len(self.transitions) >= MAX_SHARED or self._nodes > MAX_SHARED_NODES:
+            self.transitions, self._nodes = {}, 0
         self.transitions[key] = transition
+        self._nodes += len(transition.plan)
 
     def group(self, slots: tuple[int, ...]) -> Group:
         """Return the group of these nodes, the same for all forks."""

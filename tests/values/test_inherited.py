@@ -149,7 +149,7 @@ def test_a_fork_outlives_its_origin_and_keeps_no_graph(taken: list[bool]) -> Non
     assert gone() is None
     twin.set(np.full((4, 2), 0.6))
     assert result.value.tobytes() == fresh({"x": np.full((4, 2), 0.6)})[0]
-    assert first == fresh({"x": np.full((4, 2), 0.2)})[0] or isinstance(first, np.float64)
+    assert first.tobytes() == fresh({"x": np.full((4, 2), 0.2)})[0]
     assert taken == [True]
     after = weakref.ref(h)
     del h, twin, result
@@ -216,7 +216,7 @@ def test_nodes_that_only_a_fork_has_are_bound_there(taken: list[bool]) -> None:
         assert other.value == np.tanh(y.value * 3.0)
 
 
-def test_steps_with_scratch_of_their_own_are_bound_anew(taken: list[bool]) -> None:
+def test_each_fork_has_scratch_of_its_own(taken: list[bool]) -> None:
     g = rg.Graph()
     x = g.input(np.linspace(-1.0, 1.0, 6), name="x")
     h = x
@@ -230,6 +230,7 @@ def test_steps_with_scratch_of_their_own_are_bound_anew(taken: list[bool]) -> No
     for _ in range(6):
         expected = np.maximum(expected * 1.5 - 0.25, 0.0)
     np.testing.assert_allclose(k[y].value, expected.sum())
+    assert taken == [True]
 
 
 def test_forks_and_their_origin_run_in_threads_at_the_same_time() -> None:
@@ -412,3 +413,22 @@ def test_a_take_over_that_is_given_up_leaves_no_view_of_former_memory(
     found = h[z].value
     x.set(value)
     assert z.value == found
+
+
+def test_large_values_are_not_kept_for_forks() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(3_000_000), name="x")  # 24 MB
+    y = rg.tanh(x) * 2.0
+    for i in range(6):
+        x.set(np.full(3_000_000, 0.1 * i))
+        y.value
+    gone = weakref.ref(g._host.data[y._slot])
+    h = g.fork()
+    x.set(np.zeros(3_000_000))
+    y.value
+    del h
+    g.fork()  # the next one writes down what former ones have left to them
+    gc.collect()
+    assert gone() is None
+    assert not g._host.lent_calls
+    assert not any(type(one) is _inherited.Model for one in (g._host.models or {}).values())
