@@ -31,8 +31,8 @@ FEW = "--hypothesis-profile=few"
 QUICK = [FEW, "-m", "not slow and not more"]
 LONG = ["-m", "slow or more or hypothesis"]  # Hypothesis marks properties itself
 LEFT_OUT = f"""
-Left out: the tests marked slow, three of four cases of each long table of tests, five of six examples
-of each property, the configurations of tests/README.md but the default one. This runs them:
+Left out: the tests marked slow, five of six cases of each long table of tests, and examples of each
+property, the configurations of tests/README.md but the default one. This runs them:
 python -m tests {REST}"""
 
 # Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples and without

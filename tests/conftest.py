@@ -161,7 +161,7 @@ def _vdot(x: Any, y: Any, out: Any, shape: Any) -> None:
 
 
 # The quick run takes so many cases of each table of tests, and of a longer one a part.
-FEWEST_CASES, PART_OF_CASES = 8, 4
+FEWEST_CASES, PART_OF_CASES = 8, 6
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks

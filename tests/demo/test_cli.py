@@ -135,6 +135,7 @@ def test_a_bad_seed_is_refused(capsys, seed: str) -> None:
     assert f"argument --seed: expected a whole number of 0 or more, found {seed[:40]!r}\n" in err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_large_seed_is_accepted(capsys) -> None:
     assert main(["demo", "--seed", "9" * 40]) == 0

@@ -65,6 +65,7 @@ def test_it_is_the_evolution_that_neat_python_makes_by_itself(evolution: demo.Ev
     assert winner.hidden == len(net.phenotype.neurons) - 1
 
 
+@pytest.mark.slow
 @needs_neat
 def test_the_command_line(
     capsys: pytest.CaptureFixture[str],
@@ -108,6 +109,7 @@ def test_the_command_line(
     assert "FAILED" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @needs_neat
 def test_each_generation_is_told_and_kept(evolution: demo.Evolution) -> None:
     told: list[str] = []

@@ -60,6 +60,7 @@ def test_laws_hold_on_processes(size: int) -> None:
             assert f"{law}: rank {rank} of {size} is content" in text
 
 
+@pytest.mark.slow
 def test_an_exception_of_one_process_ends_all_with_its_traceback() -> None:
     status, text, _ = start("raises", 2)
     assert status != 0
@@ -69,6 +70,7 @@ def test_an_exception_of_one_process_ends_all_with_its_traceback() -> None:
     assert "is content" not in text
 
 
+@pytest.mark.slow
 def test_a_mismatch_is_told_by_every_process() -> None:
     status, text, _ = start("differs", 2)
     assert status != 0
@@ -79,6 +81,7 @@ def test_a_mismatch_is_told_by_every_process() -> None:
     assert text.count("DistributedError: the ranks do not ask for the same: " + told) >= 2, text
 
 
+@pytest.mark.slow
 def test_a_process_that_never_comes_is_named() -> None:
     status, text, _ = start("stays_away", 2)
     assert status != 0

@@ -80,6 +80,7 @@ def strike_all(held: bool, row: int, every: int) -> None:
         assert at > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [False, True])
 def test_an_error_at_some_lines(held: bool) -> None:
     strike_all(held, 4, 97)

@@ -30,6 +30,7 @@ def test_two_pages_see_one_state(tmp_path: Path) -> None:
             assert [told["kind"] for told in one.told].count("graph") == 1
 
 
+@pytest.mark.slow
 def test_twenty_pages(tmp_path: Path) -> None:
     with served(tmp_path / "model.py") as server, ExitStack() as stack:
         pages = [stack.enter_context(Page(server, n + 0.5)) for n in range(20)]
@@ -69,6 +70,7 @@ def test_a_page_that_dies_leaves_nothing_behind(tmp_path: Path) -> None:
             assert last.value("forward").startswith("111.1")
 
 
+@pytest.mark.slow
 def test_a_page_that_falls_silent_is_found(tmp_path: Path) -> None:
     import httpx
 
@@ -89,6 +91,7 @@ def test_a_page_that_falls_silent_is_found(tmp_path: Path) -> None:
             until(lambda: page.value("forward").startswith("111.1"))
 
 
+@pytest.mark.slow
 def test_a_page_that_takes_nothing_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

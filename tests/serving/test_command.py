@@ -42,6 +42,7 @@ def test_it_says_where_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     assert "token" not in out
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_while_a_page_is_open_and_a_node_runs(tmp_path: Path) -> None:
     from websockets.sync.client import connect
 

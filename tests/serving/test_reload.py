@@ -48,6 +48,7 @@ def test_a_value_that_the_file_changes_is_the_new_one(path: Path) -> None:
         until(lambda: page.value("forward").startswith("107.1"))  # with the rate that was set
 
 
+@pytest.mark.slow
 def test_what_is_open_stays_though_keys_move(path: Path) -> None:
     with served(path) as server, Page(server) as page, Page(server, 0.7) as other:
         before = page.key("growth")
@@ -108,6 +109,7 @@ def test_a_file_that_fails_is_told_and_the_former_model_lives(
         assert page.latest("problem")["text"] == ""
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_comes_again(path: Path) -> None:
     with served(path) as server, Page(server) as page:
         path.unlink()
@@ -119,6 +121,7 @@ def test_a_file_that_is_gone_comes_again(path: Path) -> None:
         until(lambda: "half" in page.states())
 
 
+@pytest.mark.slow
 def test_a_module_beside_the_file_is_run_anew_as_well(path: Path) -> None:
     beside = path.with_name("rg_test_rates_beside.py")
     beside.write_text("RATE = 0.02\n")
@@ -130,6 +133,7 @@ def test_a_module_beside_the_file_is_run_anew_as_well(path: Path) -> None:
         until(lambda: page.value("rate") == "0.05")
 
 
+@pytest.mark.slow
 def test_a_former_model_is_forgotten(path: Path) -> None:
     with served(path) as server, Page(server) as page:
         former = weakref.ref(server.room.graph)
@@ -143,6 +147,7 @@ def test_a_former_model_is_forgotten(path: Path) -> None:
         until(gone)
 
 
+@pytest.mark.slow
 def test_a_slow_run_of_the_former_model_does_not_hold_up_the_new_one(path: Path) -> None:
     slow = MODEL + (
         "import time\n"

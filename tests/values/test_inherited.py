@@ -233,6 +233,7 @@ def test_each_fork_has_scratch_of_its_own(taken: list[bool]) -> None:
     assert taken == [True]
 
 
+@pytest.mark.slow
 def test_forks_and_their_origin_run_in_threads_at_the_same_time() -> None:
     g, x, _, y = chain(40)
     known(x, y)
@@ -297,6 +298,7 @@ def test_random_families(seed: int, taken: list[bool]) -> None:
         graph.check_invariants()
 
 
+@pytest.mark.slow
 def test_random_families_do_take_over(taken: list[bool]) -> None:
     for seed in range(4):
         test_random_families(seed, taken)

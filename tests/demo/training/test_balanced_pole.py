@@ -97,6 +97,7 @@ def balanced() -> BalancedPole:
     return demo.balance_pole(2, 0)
 
 
+@pytest.mark.slow
 def test_the_command_line(
     balanced: BalancedPole,
     capsys: pytest.CaptureFixture[str],

@@ -144,6 +144,7 @@ def generated(monkeypatch: pytest.MonkeyPatch) -> GeneratedDigits:
     return demo.generate_digits(3, 0)
 
 
+@pytest.mark.slow
 def test_the_command_line(
     generated: GeneratedDigits,
     capsys: pytest.CaptureFixture[str],
