@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 from reactgrad._errors import OutdatedRuleError
 from reactgrad.autodiff._custom import custom_gradients
@@ -13,7 +13,8 @@ from reactgrad.autodiff._edges import operand_vars
 from reactgrad.autodiff._paths import WIDE
 from reactgrad.autodiff._rules import Rules
 from reactgrad.autodiff._tables import ABSENT, ZERO, Part
-from reactgrad.autodiff._templates import MOST, build, key_of, record
+from reactgrad.autodiff._templates import MOST, build, key_of, match, record
+from reactgrad.backend import Spec
 from reactgrad.build._constants import zeros_like
 from reactgrad.build._functions import copy_of
 from reactgrad.core._handles import handle
@@ -36,7 +37,17 @@ from reactgrad.ops import (
     to_device,
 )
 
-Redefine = Callable[[int, Op, tuple[int, ...], Attrs], None]
+class Redefine(Protocol):
+    """Gives a node of a program another op, operands, attributes and, where given, spec."""
+
+    def __call__(
+        self,
+        slot: int,
+        op: Op,
+        operands: tuple[int, ...],
+        attrs: Attrs,
+        found: Spec | None = None,
+    ) -> None: ...
 
 
 class Sweep(Rules):
@@ -94,6 +105,9 @@ class Sweep(Rules):
         # that a choice does not take has no rank relative to the choice.
         waiting: dict[int, set[int]] = {}
         wide: dict[int, dict[int, list[int]]] = {}
+        self._apart = ()
+        if redefine is not None:
+            self._apart = self._graph._programs.seeded_beside(self, self._graph._scheduler.leaf)
         while queue:
             slot = heappop(queue)[1]
             more: Iterable[int] = ()
@@ -118,7 +132,9 @@ class Sweep(Rules):
                             anew.add(slot)
             if slot in rules and slot not in totals:
                 rules.discard(slot)
-                more = [s for s in self._ask(slot, totals, slot in anew) if s not in totals]
+                refit = slot in anew and self._refit(slot, totals, redefine)
+                asked = () if refit else self._ask(slot, totals, slot in anew)
+                more = [s for s in asked if s not in totals]
                 totals.update(more)
                 more += [source for _, source in self._edges[slot] if source in waiting]
             for other in more:
@@ -261,10 +277,14 @@ class Sweep(Rules):
             slots += tuple([operand for part in parts for operand in part.operands])
             attrs = (shape, tuple([part.index for part in parts]))
         known = tuple([specs[at] for at in slots])
-        if None in known or ACCUMULATE.result(known, attrs) is not specs[adjoint]:
+        if None in known:
+            return False
+        found = ACCUMULATE.result(known, attrs)
+        same = (graph._host.ops[adjoint], graph._scheduler.operands(adjoint)) == (ACCUMULATE, slots)
+        if found is not specs[adjoint] and (not same or adjoint in self._apart):
             return False
         assert redefine is not None
-        redefine(adjoint, ACCUMULATE, slots, attrs)
+        redefine(adjoint, ACCUMULATE, slots, attrs, found)
         if graph._host.transient:
             follow_segment(graph, slot, slot, adjoint, first)
         return True
@@ -367,6 +387,38 @@ class Sweep(Rules):
                 self._put(parts, (slot, i), part)
                 changed.append(source)
         return changed
+
+    def _refit(self, slot: int, totals: set[int], redefine: Redefine | None) -> bool:
+        """Give the contributions of a node other shapes or attributes, and keep their nodes.
+
+        Return ``False``, with nothing done, where its rules would build other ops now, or where one of these nodes
+        must not change in place.
+        """
+        host, adjoint = self._graph._host, self.known(slot)
+        op: Any = host.ops[slot]
+        if redefine is None or adjoint is None or adjoint is ZERO or slot in self.seen:
+            return False
+        edges = [
+            edge
+            for edge in self._edges[slot]
+            if edge[1] in totals or self.known(edge[1]) is not None
+        ]
+        key = key_of(self, slot, op, edges) if edges else None
+        if key is None:
+            return False
+        if key not in op.templates:
+            self._made(slot, edges)  # what it builds goes with the next release
+        template = op.templates.get(key)
+        matched = None if template is None else match(self, slot, template, edges)
+        if matched is None or any(at in self._apart for at, _ in matched):
+            return False
+        for at, made in matched:
+            attrs = host.attrs[at]
+            if repr(attrs) != repr(made.attrs):
+                attrs = made.attrs
+            if attrs is not host.attrs[at] or host.specs[at] is not made.found:
+                redefine(at, made.op, self._graph._scheduler.operands(at), attrs, made.found)
+        return True
 
     def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
         """Return new contributions of a node to these operands, by position."""

@@ -6,7 +6,7 @@ Forks share them until one side writes.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
 from reactgrad.core._handles import handle
@@ -58,6 +58,7 @@ class Tables:
     __slots__ = (
         "__weakref__",
         "_anchors",
+        "_apart",
         "_changes",
         "_edges",
         "_given",
@@ -93,6 +94,7 @@ class Tables:
         self._output: int = output._slot
         self.seeds = seeds
         self._updating = False
+        self._apart: Container[int] = ()  # nodes that must not change in place in the sweep under way
         self.again: Any = None  # the last `backward` by this program, see ``_again``
         self.refusal: Any = None  # the node that raises the reason, if it is broken
         # True if it comes from a file and knows nothing but what it gave out: see `_record`.
@@ -143,6 +145,7 @@ class Tables:
         program._output = self._output
         program.seeds = {at: handle(graph, seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
+        program._apart = ()
         program.again = None
         refusal = self.refusal
         program.refusal = None if refusal is None else handle(graph, refusal._slot)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from reactgrad.autodiff._tables import Part, Tables
+from reactgrad.autodiff._tables import ABSENT, Part, Tables
 from reactgrad.backend import WEAK_SPECS
 from reactgrad.build._constants import _constant
 from reactgrad.core._rows import number_key
@@ -180,6 +180,60 @@ def record(
         parts,
         scheduler.topology.next_serial - before - sum(at >= before for at in new),
     )
+
+
+def match(
+    program: Tables, slot: int, template: Template, edges: Sequence[tuple[int, int]]
+) -> list[tuple[int, Made]] | None:
+    """Return the nodes that the rules of a node have built before, each with what it is in another template.
+
+    Return ``None`` unless both consist of the same ops with the same operands: then only specs and attributes differ,
+    since a shape does.
+    """
+    host, scheduler = program._graph._host, program._graph._scheduler
+    ops, serial = host.ops, scheduler.topology.serial
+    found: list[int] = [program.adjoint[slot], slot, *scheduler.operands(slot)]
+    given = len(found)
+    found += [-1] * len(template.nodes)
+    known = {i: program._parts.get((slot, i), ABSENT) for i, _ in edges}
+    places = {i: (at, own) for i, at, own in template.parts}
+    stack: list[tuple[int, int]] = []
+    for i, part in known.items():
+        if (part is None) != (i not in places):
+            return None
+        if part is None:
+            continue
+        if part is ABSENT or part.kind is not None or serial[part.slot] != part.serial:
+            return None
+        at, own = places[i]
+        if part.own != own:
+            return None
+        stack.append((at, part.slot))
+    while stack:
+        at, one = stack.pop()
+        if found[at] == one:
+            continue
+        if found[at] != -1:
+            return None
+        made = template.nodes[at - given]
+        operands = scheduler.operands(one)
+        if (
+            ops[one] is not made.op
+            or one in host.closed
+            or host.owners.get(one) != program.number
+            or len(operands) != len(made.operands)
+        ):
+            return None
+        found[at] = one
+        for place, operand in zip(made.operands, operands, strict=True):
+            if type(place) is int:
+                stack.append((place, operand))
+            elif ops[operand] is not CONST or number_key(host.data[operand]) != number_key(
+                place.value
+            ):
+                return None
+    matched = found[given:]
+    return None if -1 in matched else [*zip(matched, template.nodes, strict=True)]
 
 
 def build(program: Tables, slot: int, template: Template) -> dict[int, Part]:

@@ -13,11 +13,12 @@ from functools import partial
 from typing import Any
 
 from reactgrad._errors import OutdatedRuleError, ReactgradError
+from reactgrad.backend import Spec
 from reactgrad.build._functions import call_lifted
 from reactgrad.change._former_shapes import Departure
 from reactgrad.change._shape_check import Specs, check
 from reactgrad.core._core import Core
-from reactgrad.core._definition import NOTHING_CLOSED, Definition, write_definition
+from reactgrad.core._definition import NOTHING_CLOSED, Definition, is_defined, write_definition
 from reactgrad.core._handles import handle
 from reactgrad.core._programs import Program
 from reactgrad.nodes._lifted import Refused
@@ -207,13 +208,24 @@ class Change:
         put(table, slot, entry)
         self._log.append((slot, False, False))
 
-    def redefine(self, slot: int, op: Op, operands: tuple[int, ...], attrs: Attrs) -> None:
-        """Change what a gradient node computes.
+    def redefine(
+        self,
+        slot: int,
+        op: Op,
+        operands: tuple[int, ...],
+        attrs: Attrs,
+        found: Spec | None = None,
+    ) -> None:
+        """Change what a gradient node computes; ``found`` is its spec from now on, if it is known.
 
         Such changes are collected and made together, unless something may look at the node in
         between.
         """
         graph = self._graph
+        if found is not None and found is not graph._host.specs[slot]:
+            self.define({}, {slot: found})
+            if is_defined(graph, slot, op, attrs, operands, NOTHING_CLOSED):
+                return
         self._redefined[slot] = Definition(Link(operands), op, attrs, NOTHING_CLOSED, None, None)
         if (
             not graph._programs.changing  # while programs change, nothing runs in between

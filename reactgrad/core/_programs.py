@@ -13,6 +13,7 @@ class Program(Protocol):
     """The gradients of one output, as the floors below ``autodiff`` know them."""
 
     number: int
+    reads: dict[int, int]
     refusal: Any
     seeds: dict[Any, Any]
     seen: dict[int, Any]
@@ -220,6 +221,18 @@ class Programs:
             for program in self.in_order()
             for slot, (_, read) in program.seen.items()
         )
+
+    def seeded_beside(self, program: Any, given: Any) -> set[int]:
+        """Return the nodes that other programs with a computed seed were built for, and these seeds.
+
+        Such a node and its seed must change their shapes together. ``given``: the marks of leaves.
+        """
+        found: set[int] = set()
+        for one in self.in_order():
+            seeds = [seed._slot for seed in one.seeds.values() if not given[seed._slot]]
+            if seeds and one is not program:
+                found.update(seeds, one.reads)
+        return found
 
     def in_order(self) -> list[Program]:
         """Return the live programs in order of creation."""
