@@ -37,6 +37,7 @@ from reactgrad.ops import (
     to_device,
 )
 
+
 class Redefine(Protocol):
     """Gives a node of a program another op, operands, attributes and, where given, spec."""
 

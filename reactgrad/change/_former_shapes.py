@@ -3,7 +3,7 @@
 A leaf with another shape changes the shapes and the memory of the nodes behind it, and the
 gradients that are built for them. What there was before is put aside as a form, and put back when
 the leaves get that shape again: a batch, the last one of an epoch, an evaluation. Putting back
-costs a little for each of these nodes, but runs no rule and builds no node and no plan.
+writes a few columns of the tables; it runs no rule and builds no node, no plan and no step.
 
 The gradient nodes of a form that was put aside live on, stale and invisible: whatever reads or
 changes the structure of the graph first drops all forms. So does every feature that these tables do
@@ -19,13 +19,13 @@ from random import Random
 from typing import Any
 
 from reactgrad.backend import Spec
+from reactgrad.change._forms import Blocks, Form, Values
 from reactgrad.core._core import Core
 from reactgrad.core._definition import Definition, is_defined, write_definition
 from reactgrad.core._handles import tidy
 from reactgrad.core._programs import Program
 from reactgrad.nodes._op import CONST, INPUT, PARAM, Leaf, Op
-from reactgrad.scheduler import STALE, Former
-from reactgrad.values._columns import MISSING
+from reactgrad.scheduler import Former
 from reactgrad.values._lending import Found
 
 # At most `MOST` forms are kept, the current one included; down to `FEWEST` where their nodes are
@@ -43,36 +43,6 @@ Key = frozenset[tuple[int, Any]]  # leaves with their specs
 # takes the calls that undo it.
 Write = Callable[[Collection[int], Callable[[Callable[[], object]], object]], None]
 
-_NOTHING = Found(MISSING, None, None, None, False), None
-
-
-class Form:
-    """The state of a graph while its leaves have certain shapes.
-
-    Attributes
-    ----------
-    salt
-        Distinguishes the plans of this form from those of others.
-    specs, definitions
-        Those of all nodes that differ between forms.
-    tables
-        The tables of each program, by its number.
-    anchors
-        Keep gradient nodes alive while the form is put aside.
-    built
-        The gradient nodes.
-    """
-
-    __slots__ = ("anchors", "built", "definitions", "salt", "specs", "tables")
-
-    def __init__(self, salt: int) -> None:
-        self.salt = salt
-        self.specs: dict[int, Spec | None] = {}
-        self.definitions: dict[int, Definition] = {}
-        self.tables: dict[int, dict[str, Any]] = {}
-        self.anchors: list[Any] = []
-        self.built: frozenset[int] = frozenset()  # the nodes of gradients
-
 
 class Shapes:
     """The forms of one graph, the one used last at the end.
@@ -87,11 +57,12 @@ class Shapes:
 
     __slots__ = (
         "__weakref__",
+        "_blocks",
         "_forms",
-        "_found",
         "_leaves",
         "_next_serial",
         "_programs",
+        "_values",
         "now",
         "serials",
     )
@@ -107,18 +78,24 @@ class Shapes:
         self.serials: dict[int, int] = {}
         self._programs: dict[int, weakref.ref[Program]] = {}
         self._next_serial = 0
-        # Per node and spec, while the node has another spec: where the value lies, and the bound
-        # step.
-        self._found: dict[int, dict[Any, tuple[Found, Any]]] = {}
+        # What is put aside: by node, or in blocks from the first time that a form comes back.
+        self._values: Values = {}
+        self._blocks: Blocks | None = None
 
     def __len__(self) -> int:
         return len(self._forms)
 
     def bury(self, graph: Core) -> None:
         """Drop all forms if one of their nodes is gone."""
-        serial = graph._scheduler.topology.serial
-        if any(serial[slot] != known for slot, known in self.serials.items()):
+        if not self._all_live(graph):
             self.forget()
+
+    def _all_live(self, graph: Core) -> bool:
+        """Return whether the nodes in which forms differ, and those that read them, are still there."""
+        if self._blocks is not None:
+            return self._blocks.all_live(graph)
+        serial = graph._scheduler.topology.serial
+        return all(serial[slot] == known for slot, known in self.serials.items())
 
     def clear(self, graph: Core) -> None:
         """Drop all forms and release the nodes that only they kept."""
@@ -144,12 +121,15 @@ class Shapes:
         form = self._forms.get(self._key(graph, sources))
         if form is None or not sources.keys() <= set(self._leaves):
             return False
+        if self._blocks is None:
+            self._blocks = Blocks(graph, [*self._forms.values()], now, self._values)
+            self._values = {}
         backs: list[Callable[[], object]] = []  # undo what `write` has written
 
         def come() -> None:
             # Before anything moves, so that all that depends on the leaves is stale already.
             graph._scheduler.changed_together(tuple(sources))
-            self._put_back(graph, form, programs)
+            self._put_back(graph, form, programs, sources)
             write(sources, backs.append)
 
         def go() -> None:
@@ -172,56 +152,42 @@ class Shapes:
 
     def _still_so(self, graph: Core) -> bool:
         """Return whether all nodes and programs are those that the forms were noted for."""
-        serial = graph._scheduler.topology.serial
         return (
             graph._scheduler.topology.next_serial == self._next_serial
-            and all(serial[slot] == known for slot, known in self.serials.items())
+            and self._all_live(graph)
             and all(program() is not None for program in self._programs.values())
             and _is_plain(graph, self.serials.keys())
         )
 
-    def _put_back(self, graph: Core, form: Form, programs: Sequence[Any]) -> None:
-        """Make `form` the current one.
+    def _put_back(
+        self, graph: Core, form: Form, programs: Sequence[Any], sources: Collection[int] = ()
+    ) -> None:
+        """Make `form` the current one, since leaves change.
 
         A call after an interrupt finishes what the interrupted one began.
         """
-        host, scheduler, now = graph._host, graph._scheduler, self.now
+        scheduler, now, blocks = graph._scheduler, self.now, self._blocks
         assert now is not None
-        scheduler.versions.settle()
+        assert blocks is not None
         if form is not now:
             if not now.anchors:
                 now.anchors, now.built = _kept(graph, programs)
             now.tables = {program.number: program.tables() for program in programs}
-        moving = [(slot, spec) for slot, spec in form.specs.items() if host.specs[slot] is not spec]
-        for slot, _ in moving:
-            self._found.setdefault(slot, {})[host.specs[slot]] = host.found(slot), host.bound(slot)
-        for slot, spec in moving:
-            found, _ = self._found[slot].get(spec, _NOTHING)
-            _settle(graph, slot, spec, found)
+            blocks.keep_steps(graph, now)
+        blocks.exchange(graph, form)
         changed = {
             slot: one
             for slot, one in form.definitions.items()
             if not is_defined(graph, slot, one.op, one.attrs, one.link.operands, one.closed)
         }
         if changed:
-            former = Former()
-            try:
-                scheduler.relink({slot: one.link for slot, one in changed.items()}, former)
-            except BaseException:
-                scheduler.restore(former)
-                raise
-            for slot, definition in changed.items():
-                write_definition(graph, slot, definition)
-                host.moved(slot)
-                scheduler.versions.record[slot] = None
-                scheduler.staleness.put(slot, STALE)
-            scheduler.staleness.push(changed)
-        self._unbind_beside(graph, form, now, [slot for slot, _ in moving])
+            relinked = _redefine(graph, changed)
+            beside, reached = list(changed), False
+            if not relinked:
+                beside, reached = blocks.beside(graph, form, sources, changed)
+            scheduler.redefined(beside, reached=reached)
         # Only once all nodes have their values and operands: steps are bound to where these lie.
-        for slot, spec in moving:
-            _, bound = self._found[slot].pop(spec, _NOTHING)
-            if bound is not None:
-                host.bind_again(slot, bound)
+        blocks.bind(graph, form)
         for program in programs:
             if program.number in form.tables:  # an interrupt may have come before they were taken
                 program.take_tables(form.tables[program.number])
@@ -231,18 +197,6 @@ class Shapes:
             key = self._key(graph, {})
             # Moved to the end: the form used longest ago is dropped first.
             self._forms[key] = self._forms.pop(key)
-
-    def _unbind_beside(self, graph: Core, form: Form, now: Form, moved: list[int]) -> None:
-        """Unbind the steps of nodes that exist in both forms and read values that were moved.
-
-        Gradient nodes of only one form are still bound to what they read in that form.
-        """
-        host, children = graph._host, graph._scheduler.topology.children
-        apart = frozenset().union(*[one.built for one in self._forms.values()])
-        apart -= form.built & now.built
-        beside = {child for slot in moved for child in children[slot]}
-        for slot in beside.difference(moved, apart):
-            host.moved(slot)
 
     # --- putting aside -----------------------------------------------------------------------
 
@@ -287,8 +241,11 @@ class Shapes:
             form.tables = departure.tables | ({} if form is former else form.tables)
             form.anchors = [*form.anchors, *departure.anchors]
             form.built |= departure.built
+            form.steps = None
+        if self._blocks is not None:
+            self._values, self._blocks = self._blocks.values(), None
         for slot, (spec, found) in specs.items():
-            self._found.setdefault(slot, {})[spec] = found, None
+            self._values[slot, spec] = found
             for form in forms:
                 form.specs.setdefault(slot, spec)
         for slot, definition in definitions.items():
@@ -316,12 +273,17 @@ class Shapes:
         many = forms > MOST or forms * len(self.serials) > MOST_NODES
         return many or self._bytes(graph) > MOST_BYTES
 
+    def arrays(self) -> list[Any]:
+        """Return the values that are put aside."""
+        if self._blocks is not None:
+            return self._blocks.arrays()
+        return [found.data for found in self._values.values()]
+
     def _bytes(self, graph: Core) -> int:
         """Return the memory that is put aside, in bytes."""
         data = graph._host.data
-        arrays = [found.data for kept in self._found.values() for found, _ in kept.values()]
         built = frozenset[int]().union(*[form.built for form in self._forms.values()])
-        arrays += [data[slot] for slot in built]
+        arrays = self.arrays() + [data[slot] for slot in built]
         return sum([getattr(array, "nbytes", 0) for array in arrays])
 
     def _key_of(self, form: Form) -> Key:
@@ -331,9 +293,24 @@ class Shapes:
     def _drop(self, key: Key) -> None:
         """Drop one form, with the memory that only it needs."""
         del self._forms[key]
-        for slot, kept in self._found.items():
-            for spec in kept.keys() - {form.specs[slot] for form in self._forms.values()}:
-                del kept[spec]
+        needed = {pair for form in self._forms.values() for pair in form.specs.items()}
+        self._values = {pair: one for pair, one in self._values.items() if pair in needed}
+
+
+def _redefine(graph: Core, changed: Mapping[int, Definition]) -> bool:
+    """Give nodes the definitions that they had in a form. Return whether some have other operands now."""
+    scheduler = graph._scheduler
+    links = {slot: one.link for slot, one in changed.items() if one.link != scheduler.link(slot)}
+    if links:
+        former = Former()
+        try:
+            scheduler.relink(links, former)
+        except BaseException:
+            scheduler.restore(former)
+            raise
+    for slot, definition in changed.items():
+        write_definition(graph, slot, definition)
+    return bool(links)
 
 
 class Departure:
@@ -402,20 +379,6 @@ def _kept(graph: Core, programs: Iterable[Program]) -> tuple[list[Any], frozense
     # No anchor for gradients that were given out: these die with their last handle, and the program
     # with them.
     return [host.anchor(slot) for slot in (built | above) - shown], frozenset(built)
-
-
-def _settle(graph: Core, slot: int, spec: Any, found: Found) -> None:
-    """Give a node a spec, and the value that it had when it last had that spec."""
-    host, staleness = graph._host, graph._scheduler.staleness
-    # First: after an interrupt the former spec must not stand without a value.
-    host.specs[slot] = spec
-    host.give_back(slot, found)
-    host.drop_grad(slot)
-    if not graph._scheduler.leaf[slot]:
-        if found.data is MISSING:
-            staleness.drop(slot)
-        else:
-            staleness.restore(slot)
 
 
 def _is_plain(graph: Core, slots: Set[int]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from reactgrad_scheduler import order
@@ -186,6 +186,22 @@ class Changes(Reads):
             record[slot] = None
         self._force(former.rows)
         self.plans.clear()
+
+    def redefined(self, slots: Collection[int], *, reached: bool) -> None:
+        """Make computed nodes run at their next read, since they compute something else now.
+
+        Unlike after ``invalidate``, plans are found again: the caller moves to another state by ``salted``.
+
+        Parameters
+        ----------
+        reached
+            True if the leaves whose change is not marked yet reach all that these nodes reach.
+        """
+        self.versions.forced.update(slots)
+        for slot in slots:
+            self.staleness.put(slot, STALE)
+        if not reached:
+            self.staleness.push(slots)
 
     def _reader(self, path: Sequence[int], links: Mapping[int, Link]) -> int | None:
         """Return a node on a path that depends on the one before only by a read, ``None`` if none does."""

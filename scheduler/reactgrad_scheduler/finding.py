@@ -204,8 +204,6 @@ class Finding(Runs):
         kept = key is not None and not plan.readings and self.plans.keep(key[2], plan)
         run = self._replay(targets, Transition(plan, 0, ()))
         as_planned = run is plan.finished
-        if as_planned and self.versions.forced:  # after an edit
-            self.versions.forced -= plan.members
         self.totals.resolved += 1
         if as_planned and self._left_clean(targets, key, repeats, plan):
             return run

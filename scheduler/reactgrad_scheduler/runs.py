@@ -37,7 +37,7 @@ class Runs(Changes):
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
         way, by_marks = None, False
-        if self.dirty is not None and plan.certain:
+        if self.dirty is not None and plan.certain and not self.versions.forced:
             by_marks = bool(self.staleness.pending) and not transition.marks
             way = self.dirty.way(self, plan, by_marks)
         try:
@@ -63,6 +63,8 @@ class Runs(Changes):
         if run is None:  # it ended as planned
             run = plan.finished
             journal = self.versions.journal
+            if self.versions.forced:  # after an edit, or another shape
+                self.versions.forced -= plan.members
             if self.dirty is not None:
                 run.rows = NO_ROWS if way is None else way.rows
                 if way is not None and not by_marks:

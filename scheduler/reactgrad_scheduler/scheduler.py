@@ -82,6 +82,7 @@ class Scheduler(ReadsInside):
         self.cancelled = False
         self.broken.clear()
         if len(self.moves) > MAX_MOVES:
+            self._moves_before += len(self.moves)
             self.moves.clear()
             self.plans.unbind()
         staleness = self.staleness

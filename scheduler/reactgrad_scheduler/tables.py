@@ -82,6 +82,7 @@ class Tables:
         self.locked: Counter[int] = Counter()
         self.most_rebuilt = 0.0  # a read that has rebuilt more locks all values that it awaits
         self.moves: list[int] = []  # log of slots whose storage moved
+        self._moves_before = 0  # entries that the log had before it was cleared
         # Certain plans being run, innermost last: ``executors.serial.Frame``.
         self.frames: list[Any] = []
         # The frame whose function is running and is expected to read: it records the reads.
@@ -346,6 +347,15 @@ class Tables:
     def moved(self, slot: int) -> None:
         """Note that the value of ``slot`` lies in other storage: steps that use it are bound again."""
         self.moves.append(slot)
+
+    def moves_in_all(self) -> int:
+        """Return how often storage has moved, for ``moves_since``."""
+        return self._moves_before + len(self.moves)
+
+    def moves_since(self, count: int) -> list[int] | None:
+        """Return the slots whose storage has moved since there were so many moves; ``None``: not known any more."""
+        begin = count - self._moves_before
+        return None if begin < 0 else self.moves[begin:]
 
     def cycle_error(self, path: Sequence[int], what: str = "edge") -> CycleError:
         """Return the error for a cycle, given as slots along the data."""

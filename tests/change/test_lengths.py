@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -188,7 +189,7 @@ def test_so_many_shapes_are_kept_the_latest_used() -> None:
         layers.step(batch)
     shapes = layers.g._shapes
     assert len(shapes) == MOST
-    assert {len(kept) for kept in shapes._found.values()} <= {MOST - 1}
+    assert {*Counter(slot for slot, _ in shapes._values).values()} == {MOST - 1}
     layers.step(3)  # long gone
     assert len(shapes) == MOST
 
@@ -207,7 +208,7 @@ def test_of_many_nodes_or_large_arrays_fewer_shapes_are_kept(
         nodes = len(shapes) * len(shapes.serials)
         assert {"MOST_NODES": nodes, "MOST_BYTES": shapes._bytes(layers.g)}[bound] <= most
     assert FEWEST <= len(shapes) < MOST
-    assert shapes._found
+    assert shapes.arrays()
 
 
 @pytest.mark.trusting
@@ -279,10 +280,7 @@ def test_memory_for_other_shapes_goes_with_the_nodes() -> None:
     for batch in (50, 30, 50, 30):
         layers.step(batch)
     arrays = [
-        weakref.ref(found.data)
-        for kept in layers.g._shapes._found.values()
-        for found, _ in kept.values()
-        if isinstance(found.data, np.ndarray)
+        weakref.ref(array) for array in layers.g._shapes.arrays() if isinstance(array, np.ndarray)
     ]
     assert len(arrays) > 8
     del layers.h, layers.loss
