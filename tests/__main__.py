@@ -9,6 +9,7 @@ activation and PATH plays no part. All steps run even after a failure. pytest co
 line stands right above the verdict.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,9 +85,11 @@ def main() -> int:
     chosen = [one for one in sys.argv[1:] if one not in (FULL, REST)]
     failed: list[str] = []
     commands = steps(asked, chosen)
+    # Hundreds of processes import the same modules: compiled once, they start in a third of the time.
+    env = {name: one for name, one in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for name, command in commands.items():
         print(f"\n--- {name}", flush=True)
-        if subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode:
+        if subprocess.run([sys.executable, *command], cwd=ROOT, env=env, check=False).returncode:
             failed.append(name)
     if asked is None and not chosen:
         print(LEFT_OUT)

@@ -118,7 +118,7 @@ class Following(Sweep):
                     self._watch_seeds()
             finally:
                 programs.changing = before
-                self._changes, self._updating = None, False
+                self._changes, self._updating, self._apart = None, False, None
                 self._release_held()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
@@ -169,6 +169,8 @@ class Following(Sweep):
         needed = self._needed(starts) if starts else set[int]()
         # 3. Rules and sums, where anything changed.
         self._check_rules(anew | needed, needed)
+        if respecced:
+            self._apart = self._graph._programs.seeded_beside(self, self._graph._scheduler.leaf)
         moved = self._sweep(
             needed | {slot for slot in totals if known(slot) is not None},
             {slot for slot in anew if slot in edges},

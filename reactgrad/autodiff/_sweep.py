@@ -106,9 +106,6 @@ class Sweep(Rules):
         # that a choice does not take has no rank relative to the choice.
         waiting: dict[int, set[int]] = {}
         wide: dict[int, dict[int, list[int]]] = {}
-        self._apart = ()
-        if redefine is not None:
-            self._apart = self._graph._programs.seeded_beside(self, self._graph._scheduler.leaf)
         while queue:
             slot = heappop(queue)[1]
             more: Iterable[int] = ()
@@ -281,8 +278,12 @@ class Sweep(Rules):
         if None in known:
             return False
         found = ACCUMULATE.result(known, attrs)
-        same = (graph._host.ops[adjoint], graph._scheduler.operands(adjoint)) == (ACCUMULATE, slots)
-        if found is not specs[adjoint] and (not same or adjoint in self._apart):
+        if found is not specs[adjoint] and not (
+            self._apart is not None
+            and adjoint not in self._apart
+            and graph._host.ops[adjoint] is ACCUMULATE
+            and graph._scheduler.operands(adjoint) == slots
+        ):
             return False
         assert redefine is not None
         redefine(adjoint, ACCUMULATE, slots, attrs, found)
@@ -397,7 +398,8 @@ class Sweep(Rules):
         """
         host, adjoint = self._graph._host, self.known(slot)
         op: Any = host.ops[slot]
-        if redefine is None or adjoint is None or adjoint is ZERO or slot in self.seen:
+        apart = self._apart
+        if apart is None or redefine is None or adjoint in (None, ZERO) or slot in self.seen:
             return False
         edges = [
             edge
@@ -411,7 +413,7 @@ class Sweep(Rules):
             self._made(slot, edges)  # what it builds goes with the next release
         template = op.templates.get(key)
         matched = None if template is None else match(self, slot, template, edges)
-        if matched is None or any(at in self._apart for at, _ in matched):
+        if matched is None or any(at in apart for at, _ in matched):
             return False
         for at, made in matched:
             attrs = host.attrs[at]

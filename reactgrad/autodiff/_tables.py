@@ -147,7 +147,7 @@ class Tables:
         program._output = self._output
         program.seeds = {at: handle(graph, seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
-        program._apart = ()
+        program._apart = None
         program.again = None
         refusal = self.refusal
         program.refusal = None if refusal is None else handle(graph, refusal._slot)
@@ -255,7 +255,7 @@ class Tables:
 
     def rest(self) -> None:
         """Stop following a change that an interrupt has ended at whatever line."""
-        self._changes, self._updating = None, False
+        self._changes, self._updating, self._apart = None, False, None
         self._release_held()
 
     def _release_held(self) -> None:
