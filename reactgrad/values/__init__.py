@@ -6,6 +6,7 @@ in storeys, one a file: ``Columns`` < ``Lending`` < ``LeafWrites`` < ``Store`` <
 - ``_columns``: ``Columns``, the columns and tables of values and the memory in which values lie.
 - ``_lending``: values handed out to callers; buffers are left to them before the next write.
 - ``_leaf_writes``: new values of leaves, by copy or by adopting an array.
+- ``_aside``: values and steps of many nodes, put aside and put back together.
 - ``_store``: sharing with forks, release, transient values.
 - ``_steps``: the bound calls that compute values. ``_function_steps``: those of Python functions.
   ``_fused_steps``: steps on large arrays that are computed together. ``_row_steps``: steps for some rows of a
