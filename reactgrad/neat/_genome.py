@@ -82,6 +82,22 @@ def _read(config: Any) -> Rates:
     return Rates(array("d", map(float, numbers)), measure, int(is_later))
 
 
+def packed(genes: list[Any]) -> tuple[bytes, list[str]]:
+    """Return genomes as bytes, and the names of the functions at the places in them."""
+    return FLAT.pack(genes), FLAT.names
+
+
+def unpacked(rows: Any, names: list[str]) -> list[Any]:
+    """Return the genomes in bytes.
+
+    Raises
+    ------
+    ValueError
+        If they are not whole, or of a machine with another order of bytes.
+    """
+    return FLAT.unpack(rows, array("q", [place_of(one) for one in names]))
+
+
 class Genome:
     """A genome of neat-python whose genes lie in arrays.
 
@@ -100,6 +116,13 @@ class Genome:
         self.fitness: float | None = None
         self._genes = FLAT.genes()
         self._view: tuple[dict[int, Any], dict[tuple[int, int], Any]] | None = None
+
+    @classmethod
+    def of(cls, key: int, genes: Any) -> Genome:
+        """Return a genome with these arrays."""
+        self = object.__new__(cls)
+        self.key, self.fitness, self._genes, self._view = key, None, genes, None
+        return self
 
     # --- genes -------------------------------------------------------------------------------
 
@@ -148,28 +171,21 @@ class Genome:
             genes.put_link(source, target, link.innovation, link.weight, link.enabled)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what pickles hold: names of functions, since their places differ."""
-        rows, links = self.genes.rows()
-        names = FLAT.names
-        nodes = [(*row[:4], names[row[4]], names[row[5]]) for row in rows]
-        return {"key": self.key, "fitness": self.fitness, "nodes": nodes, "links": links}
+        """Return what pickles hold: the rows, and the names of functions, since their places differ."""
+        rows, names = packed([self.genes])
+        return {"key": self.key, "fitness": self.fitness, "rows": rows, "names": names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take on what a pickle holds."""
         self.key, self.fitness = state["key"], state["fitness"]
         self._view = None
-        genes = self._genes = FLAT.genes()
-        for *numbers, activation, aggregation in state["nodes"]:
-            genes.put_node(*numbers, place_of(activation), place_of(aggregation))
-        for link in state["links"]:
-            genes.put_link(*link)
+        (self._genes,) = unpacked(state["rows"], state["names"])
 
     # --- neat-python's genome ----------------------------------------------------------------
 
     def plain(self) -> Any:
         """Return a ``neat.DefaultGenome`` with copies of the genes."""
-        twin = object.__new__(Genome)
-        twin.__setstate__(self.__getstate__())
+        twin = Genome.of(self.key, unpacked(*packed([self.genes]))[0])
         found = import_module("neat.genome").DefaultGenome(self.key)
         found.nodes, found.connections = twin.nodes, twin.connections
         found.fitness = self.fitness
