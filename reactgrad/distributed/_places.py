@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -63,6 +64,31 @@ def unwrapped(answer: tuple[bool, Any]) -> Any:
 # --- Dask ------------------------------------------------------------------------------------------
 
 
+class Answering:
+    """What an actor holds. Calls and answers are bytes: Dask would write each argument apart."""
+
+    def __init__(self, kind: type, given: Any) -> None:
+        self._held = kind(given)
+
+    def call(self, data: bytes) -> bytes:
+        """Call a method, and return its answer."""
+        try:
+            method, arguments = pickle.loads(data)
+            return written(getattr(self._held, method)(*arguments))
+        except Exception as error:  # something does not travel
+            return written((False, error))
+
+
+def written(value: Any) -> bytes:
+    """Return a value as bytes; functions as code where they have no name to be found by."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception:
+        from cloudpickle import dumps  # Dask brings it
+
+        return dumps(value, protocol=5)
+
+
 class DaskPlace(Place):
     """An actor of Dask."""
 
@@ -72,8 +98,9 @@ class DaskPlace(Place):
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the object there; see ``Place``."""
+        data = written((method, arguments))
         try:
-            waiting = getattr(self._actor, method)(*arguments)
+            waiting = self._actor.call(data)
         except Exception as error:  # the actor is known to be lost
             raise LostError(self.host) from error
         while True:
@@ -85,7 +112,7 @@ class DaskPlace(Place):
                     raise LostError(self.host) from None
             except Exception as error:  # methods answer with their errors: this is the connection
                 raise LostError(self.host) from error
-        return unwrapped(answer)
+        return unwrapped(pickle.loads(answer))
 
     def close(self) -> None:
         """Release the object."""
@@ -104,7 +131,7 @@ class DaskHosts(Hosts):
 
     def place(self, host: str, kind: type, given: Any) -> Place:
         """Return a new place on a worker, which holds ``kind(given)``."""
-        future = self.client.submit(kind, given, actor=True, workers=[host], pure=False)
+        future = self.client.submit(Answering, kind, given, actor=True, workers=[host], pure=False)
         while True:
             try:
                 actor = future.result(timeout=_LOOK)

@@ -92,7 +92,9 @@ def _read(config: Any) -> Rates:
         int(getattr(config, "compatibility_include_node_genes", True)),
         int(is_later),
     )
-    return Rates(_structure(config, is_later), array("d", map(float, numbers)), measure, int(is_later))
+    return Rates(
+        _structure(config, is_later), array("d", map(float, numbers)), measure, int(is_later)
+    )
 
 
 def _structure(config: Any, prunes: bool) -> tuple[array[float], array[int], array[int]]:
@@ -268,9 +270,7 @@ def _number(config: Any, source: int, target: int) -> int:
     return config.innovation_tracker.get_innovation_number(source, target, "add_connection")
 
 
-def _split(
-    config: Any, source: int, target: int, keys: list[int]
-) -> tuple[int, int, int] | None:
+def _split(config: Any, source: int, target: int, keys: list[int]) -> tuple[int, int, int] | None:
     """Return the key of a node in the middle of a connection, and the numbers of its own two connections.
 
     ``None`` if a genome with nodes of these keys has it already.
