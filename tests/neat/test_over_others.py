@@ -101,6 +101,25 @@ def test_an_error_on_one_rank_ends_all() -> None:
 
 
 @needs_arrays
+@pytest.mark.parametrize("size", [2, 4, 16])
+def test_traffic_is_that_of_the_model(size: int) -> None:
+    """Rows of 40 bytes a link and 48 a node, and little more; see docs/distributed.md."""
+
+    def body(group: rg.distributed.Group) -> tuple[int, int]:
+        population = neat.Population(neat_config(num_inputs=30, pop_size=256), seed=1)
+        genomes = population.population.values()
+        sizes = [one.genes.size() for one in genomes]
+        model = sum(16 + 48 * nodes + 40 * links for nodes, links, _ in sizes)
+        population.run(lambda genomes, config: [5.0] * len(genomes), 1, over=group)
+        return model, group.traffic.bytes
+
+    model, counted = rg.distributed.run(body, f"local:{size}")[0]
+    assert model < counted
+    # Fitness comes back, and the population at the end, which all ranks get.
+    assert counted < 1.05 * model + 4096 * size + 2 * model
+
+
+@needs_arrays
 def test_rows_come_back_bit_for_bit_also_where_functions_have_other_places() -> None:
     population = neat.Population(settings(), seed=4)
     population.run(fitness, 4)
