@@ -65,7 +65,7 @@ def unwrapped(answer: tuple[bool, Any]) -> Any:
 
 
 class Answering:
-    """What an actor holds. Calls and answers are bytes: Dask would write each argument apart."""
+    """The object that an actor is. Calls and answers are bytes: Dask would write each argument apart."""
 
     def __init__(self, kind: type, given: Any) -> None:
         self._held = kind(given)

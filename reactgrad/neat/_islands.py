@@ -22,7 +22,7 @@ _stream = threading.RLock()
 
 
 class Task(NamedTuple):
-    """What a worker needs to know of an island."""
+    """An island on its way to a worker: all that is needed to evolve it."""
 
     state: bytes
     generations: int
@@ -30,7 +30,7 @@ class Task(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What has become of an island."""
+    """An island on its way back."""
 
     state: bytes
     emigrants: bytes
@@ -171,7 +171,7 @@ class Islands:
         with _stream:
             former = random.getstate()
             for population, state in zip(self.populations, self._states, strict=True):
-                _saving.loads(population._inner, state)
+                _saving.loads(population.inner, state)
             random.setstate(former)
         return self.best_genome
 
@@ -216,7 +216,7 @@ class Journey:
         population = Population(
             _saving.without_counters(self.config), ({0: None}, _Nobody(), 0), exact=self.exact
         )
-        inner = population._inner
+        inner = population.inner
         _saving.loads(inner, task.state)
         _settle(inner, [genome for _, genome in from_bytes(task.immigrants)])
         latest: list[Any] = []
@@ -248,11 +248,13 @@ def _founded(config: Any, i: int, seed: int, exact: bool) -> Population:
 
 def _state(population: Population, i: int, seed: int) -> bytes:
     """Return the state of a new island, whose further nodes and links have numbers of their own."""
-    inner = population._inner
+    inner = population.inner
     random.seed(f"{seed} {i} evolves")
     functions, tracker = inner.config.genome_config, inner.reproduction.innovation_tracker
     known = max(key for one in inner.population.values() for key in one.nodes)
-    _saving._count(functions, "node_indexer", max(known + 1, functions.num_outputs) + i * _RANGE)
+    _saving.count_from(
+        functions, "node_indexer", max(known + 1, functions.num_outputs) + i * _RANGE
+    )
     tracker.global_counter += i * _RANGE
     tracker.reset_generation()
     return _saving.dumps(inner)

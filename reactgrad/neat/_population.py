@@ -104,6 +104,11 @@ class Population:
             raise AttributeError(name)
         return getattr(self._inner, name)
 
+    @property
+    def inner(self) -> Any:
+        """neat-python's population, which runs the loop and holds what it has come to."""
+        return self._inner
+
     def __repr__(self) -> str:
         genomes, species = len(self.population), len(self.species.species)
         return f"<Population: generation {self.generation}, {genomes} genomes, {species} species>"

@@ -43,8 +43,8 @@ def loads(population: Any, data: bytes) -> None:
     functions, reproduction = population.config.genome_config, population.reproduction
     population.population, population.species = state["population"], state["species"]
     population.generation, population.best_genome = state["generation"], state["best"]
-    _count(functions, "node_indexer", state["next node"])
-    _count(reproduction, "genome_indexer", state["next genome"])
+    count_from(functions, "node_indexer", state["next node"])
+    count_from(reproduction, "genome_indexer", state["next genome"])
     if state["tracker"] is not None:
         functions.innovation_tracker = reproduction.innovation_tracker = state["tracker"]
     random.setstate(state["random"])
@@ -60,7 +60,8 @@ def _peek(owner: Any, name: str) -> int | None:
     return first
 
 
-def _count(owner: Any, name: str, first: int | None) -> None:
+def count_from(owner: Any, name: str, first: int | None) -> None:
+    """Let a counter begin at a number; without one it begins where neat-python says."""
     setattr(owner, name, None if first is None else count(first))
 
 

@@ -6,6 +6,7 @@ import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ def farm_of(function: Any, over: Any) -> Any:
 def _check_travels(function: Any) -> None:
     """Raise ``DTypeError`` with the reason if a function with its config cannot be pickled."""
     try:
-        from cloudpickle import dumps  # Dask brings it
+        dumps = import_module("cloudpickle").dumps  # Dask brings it
     except ImportError:
         dumps = pickle.dumps
     try:
