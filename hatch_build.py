@@ -56,7 +56,9 @@ def compiled(root: Path, source: str, folder: str) -> Path:
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
-    flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off"]
+    flags = (
+        [] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off", "-fno-trapping-math"]
+    )
     extension = Extension(
         Path(source).stem,
         [str(root / source)],

@@ -148,24 +148,35 @@ def cases(setting: Setting) -> list[Case]:
                 per=NETWORKS,
             )
         )
-    pop_size = setting.size(300, 20)
+    few, many = setting.size(300, 20), setting.size(1000, 20)
+    found += [generation(few, INPUTS, 50, 1.0), generation(many, 30, setting.size(455, 10), 60.0)]
+    found += [training(setting), painting(setting)]
+    return found
+
+
+def generation(pop_size: int, inputs: int, samples: int, goal: float) -> Contest:
+    """Return a contest of whole generations: evaluation, reproduction and species."""
+
+    def config() -> Any:
+        changes = {"conn_delete_prob": 0.1, "node_delete_prob": 0.05}  # so that genomes grow
+        return neat_config(
+            num_inputs=inputs, pop_size=pop_size, no_fitness_termination=True, **changes
+        )
 
     def evolving() -> Step:
-        config = neat_config(num_inputs=INPUTS, pop_size=pop_size, no_fitness_termination=True)
-        population = neat.Population(config, seed=1)
+        population = neat.Population(config(), seed=1)
 
         def step(samples: Any) -> Any:
             def fitness(genomes: Any, config: Any) -> Any:
-                outputs = neat.evaluate(genomes, samples, config).outputs
-                return [-np.square(one[:, 0] - 0.5).mean() for one in outputs]
+                outputs = np.stack(neat.evaluate(genomes, samples, config).outputs)
+                return -np.square(outputs[:, :, 0] - 0.5).mean(axis=1)
 
             population.run(fitness, 1)
 
         return step
 
     def theirs_evolving() -> Step:
-        config = neat_config(num_inputs=INPUTS, pop_size=pop_size, no_fitness_termination=True)
-        population = load("neat").Population(config, seed=1)
+        population = load("neat").Population(config(), seed=1)
         create = load("neat").nn.FeedForwardNetwork.create
 
         def step(samples: Any) -> Any:
@@ -179,23 +190,19 @@ def cases(setting: Setting) -> list[Case]:
 
         return step
 
-    found.append(
-        Contest(
-            f"a generation of {pop_size} genomes, 50 samples",
-            lambda rng: rng.normal(size=(50, INPUTS)),
-            Side("reactgrad", evolving),
-            (
-                Peer(
-                    Side("neat-python", theirs_evolving, take=np.ndarray.tolist, needs="neat"),
-                    faster(1.0),
-                ),
+    return Contest(
+        f"a generation of {pop_size:,} genomes, {samples} samples of {inputs} inputs",
+        lambda rng: rng.normal(size=(samples, inputs)),
+        Side("reactgrad", evolving),
+        (
+            Peer(
+                Side("neat-python", theirs_evolving, take=np.ndarray.tolist, needs="neat"),
+                faster(goal),
             ),
-            unit="generation",
-            alike=False,
-        )
+        ),
+        unit="generation",
+        alike=False,
     )
-    found += [training(setting), painting(setting)]
-    return found
 
 
 def training(setting: Setting) -> Contest:

@@ -8,7 +8,8 @@
   all ranks share.
 - ``_sharded``: an optimiser whose moments are divided. ``_hook``: gradients of single params.
 - ``_shipping``: a graph kept in step with one in another process.
-- ``_farm``: scenarios on many workers. ``_places``: where their graphs are. ``_holder``: what is done there.
+- ``_farm``: scenarios on many workers. ``_function_farm``: a function there. ``_crew``: how they share work.
+  ``_places``: where their graphs are. ``_holder``: what is done there.
 - ``_partition``: a graph whose parts are on different workers.
 - ``_accumulator``: sums of gradients by a thread. ``_population``: many members of one model in one graph.
 - ``_evolution``: the fitness of a population.
@@ -39,6 +40,7 @@ from reactgrad.distributed._errors import RankFailedError as RankFailedError
 from reactgrad.distributed._errors import RankTimeoutError as RankTimeoutError
 from reactgrad.distributed._evolution import spread_fitness as spread_fitness
 from reactgrad.distributed._farm import Farm as Farm
+from reactgrad.distributed._function_farm import FunctionFarm as FunctionFarm
 from reactgrad.distributed._group import Group as Group
 from reactgrad.distributed._group import LocalRanks as LocalRanks
 from reactgrad.distributed._group import group as group

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
-from typing import Any, Self
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.core._handles import handle
-from reactgrad.distributed._errors import DistributedError
-from reactgrad.distributed._places import Hosts, LostError, Place, hosts_of, start
+from reactgrad.distributed._crew import Crew
+from reactgrad.distributed._holder import Holder
+from reactgrad.distributed._places import LostError, Place
 from reactgrad.distributed._shipping import Shipper
 from reactgrad.nodes._op import CONST, Leaf
 
 Change = Mapping[Any, Any]
-# How many pieces of work each worker gets, if their number is known.
-_PIECES = 8
 
 
-class Farm:
+class Farm(Crew):
     """Copies of a graph on the workers of a Dask cluster.
 
     The graph is shipped once to each worker. A scenario then sends only the leaves that it sets, and what does
@@ -69,48 +66,21 @@ class Farm:
         patience: float = 30.0,
     ) -> None:
         self.graph = graph
-        self._hosts: Hosts = hosts_of(client)
         self._outputs = [self._number(one, "outputs") for one in outputs]
         if not self._outputs:
             raise DTypeError("Farm(outputs=[]): name the nodes that scenarios read.")
-        self._patience = patience
         self._shipper = Shipper(graph)
-        self._whole = self._shipper.pack()
         # A worker that comes later gets the graph as it was at first, and these.
         self._later: list[bytes] = []
-        self._lock = threading.Lock()
-        self._stopped: threading.Event | None = None
-        self.lost: list[str] = []  # the workers that have died
-        self.calls = 0
-        names = self._hosts.names()[:workers]
-        if not names:
-            raise DistributedError("Farm: the cluster has no worker. Start some.")
-        self._places: list[Place] = [self._start(name) for name in names]
+        super().__init__(client, Holder, self._shipper.pack(), workers, patience)
 
-    def _start(self, name: str) -> Place:
-        place = self._hosts.place(name, self._whole)
+    def _begin(self, place: Place) -> None:
+        """Bring the copy on a new worker up to date."""
         for data in self._later:
             place.call("take", data)
-        return place
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<farm of {len(self._places)} workers, {len(self._outputs)} outputs>"
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def close(self) -> None:
-        """Release the copies."""
-        self.cancel()
-        for place in self._places:
-            place.close()
-        self._places = []
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -193,10 +163,6 @@ class Farm:
                 continue
             return values[0] if len(values) == 1 else tuple(values)
 
-    def _check_open(self) -> None:
-        if not self._places:
-            raise DistributedError("this farm is closed. Make a new one.")
-
     def scenarios(self, values: Mapping[Any, Sequence[Any]], **options: Any) -> Any:
         """Return the outputs for all combinations of values of some leaves.
 
@@ -264,7 +230,7 @@ class Farm:
         data = self._shipper.pack()
         with self._lock:
             if self._shipper.whole:
-                self._whole, self._later = data, []
+                self._given, self._later = data, []
             else:
                 self._later.append(data)
         for place in [*self._places]:
@@ -272,11 +238,6 @@ class Farm:
                 place.call("take", data)
             except LostError:
                 self._replace(place)
-
-    def cancel(self) -> None:
-        """Let the work under way end: nothing more is begun, and its iterator ends."""
-        if self._stopped is not None:
-            self._stopped.set()
 
     def _map(
         self,
@@ -289,47 +250,18 @@ class Farm:
         """Yield the results of all scenarios in order, while workers are at the next ones."""
         self._check_open()
         count = len(changes) if isinstance(changes, Sequence) else None
-        if chunk is None:
-            chunk = 1 if count is None else max(1, count // (_PIECES * len(self._places)))
         # Checked here, and not in a thread later, if they are there.
         sets = (
             iter([self._sets(one) for one in changes])
             if count is not None
             else map(self._sets, changes)
         )
-        work = _Work(self, method, sets, more, chunk)
-        self._stopped = work.stopped
-        results = work.results()
+        results = self._work(method, sets, more, self._share(count) if chunk is None else chunk)
         if progress:
             from reactgrad.tracking._progress import progress as bar
 
             return iter(bar(results, desc="scenarios", total=count))
         return results
-
-    def _replace(self, place: Place) -> Place | None:
-        """Put another worker in the place of one that has died; ``None`` if others have to do its work.
-
-        Raises
-        ------
-        DistributedError
-            If no worker is left.
-        """
-        with self._lock:
-            self.lost.append(place.host)
-            others = [one.host for one in self._places if one is not place]
-            try:
-                # While others are at work, there is no need to wait long.
-                patience = min(self._patience, 1.0) if others else self._patience
-                new = start(self._hosts, lambda: self._whole, {*others, place.host}, patience)
-            except DistributedError:
-                if not others:
-                    raise
-                self._places.remove(place)
-                return None
-            for data in self._later:
-                new.call("take", data)
-            self._places[self._places.index(place)] = new
-        return new
 
 
 def _read(options: dict[str, Any]) -> dict[str, Any]:
@@ -337,102 +269,3 @@ def _read(options: dict[str, Any]) -> dict[str, Any]:
     if unknown:
         raise DTypeError(f"a farm has no option {min(unknown)!r}: chunk= or progress=.")
     return options
-
-
-class _Work:
-    """One sweep: a thread for each worker takes the next piece until there is none.
-
-    At most a few pieces are ahead of what the caller has taken, so endless iterables work, too.
-    """
-
-    def __init__(
-        self, farm: Farm, method: str, sets: Iterator[Any], more: tuple[Any, ...], chunk: int
-    ) -> None:
-        self.farm, self.method, self.sets, self.more, self.chunk = farm, method, sets, more, chunk
-        self.stopped = threading.Event()
-        self.changed = threading.Condition()
-        self.number = self.taken = 0
-        self.again: deque[tuple[int, list[Any]]] = deque()
-        self.done: dict[int, list[Any]] = {}
-        self.error: BaseException | None = None
-        self.exhausted = False
-        self.at_work = 0
-
-    def results(self) -> Iterator[Any]:
-        """Yield results in order."""
-        threads = [
-            threading.Thread(target=self._serve, args=(place,), name=f"farm {i}", daemon=True)
-            for i, place in enumerate(self.farm._places)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            while True:
-                with self.changed:
-                    while self.taken not in self.done:
-                        if self.error is not None:
-                            raise self.error
-                        if self.stopped.is_set() or self._is_over():
-                            return
-                        self.changed.wait(0.2)
-                    values = self.done.pop(self.taken)
-                    self.taken += 1
-                    self.changed.notify_all()
-                yield from values
-        finally:
-            self.stopped.set()
-            with self.changed:
-                self.changed.notify_all()
-
-    def _is_over(self) -> bool:
-        return self.exhausted and not self.again and not self.at_work and not self.done
-
-    def _next(self) -> tuple[int, list[Any]] | None:
-        """Return the number and the scenarios of the next piece; wait while too many are ahead."""
-        with self.changed:
-            while True:
-                if self.stopped.is_set() or self.error is not None:
-                    return None
-                if self.again:
-                    self.at_work += 1
-                    return self.again.popleft()
-                if self.exhausted:
-                    if not self.at_work:
-                        self.changed.notify_all()
-                        return None
-                elif self.number - self.taken < 4 * len(self.farm._places):
-                    piece = list(islice(self.sets, self.chunk))
-                    if piece:
-                        self.number += 1
-                        self.at_work += 1
-                        return self.number - 1, piece
-                    self.exhausted = True
-                    continue
-                self.changed.wait(0.2)
-
-    def _serve(self, place: Place) -> None:
-        try:
-            while (found := self._next()) is not None:
-                number, piece = found
-                try:
-                    values = place.call(self.method, piece, *self.more)
-                except LostError:
-                    with self.changed:
-                        self.again.append(found)  # another worker may take it meanwhile
-                        self.at_work -= 1
-                        self.changed.notify_all()
-                    new = self.farm._replace(place)
-                    if new is None:
-                        return
-                    place = new
-                    continue
-                with self.changed:
-                    self.farm.calls += 1
-                    self.at_work -= 1
-                    self.done[number] = values
-                    self.changed.notify_all()
-        except BaseException as error:
-            with self.changed:
-                if self.error is None:
-                    self.error = error
-                self.changed.notify_all()

@@ -22,11 +22,13 @@ class Holder:
         self._receiver = Receiver()
         self._receiver.take(data)
         self._grads: dict[tuple[int, tuple[int, ...]], Any] = {}
+        # A fork in which scenarios were read, and the leaves in which it differs from the graph.
+        self._latest: tuple[frozenset[int], Any] | None = None
 
     def take(self, data: bytes) -> tuple[bool, Any]:
         """Bring the graph up to date."""
         try:
-            before = self._receiver.graph
+            before, self._latest = self._receiver.graph, None
             if self._receiver.take(data) is not before:
                 self._grads.clear()
             return True, None
@@ -49,6 +51,7 @@ class Holder:
             key = (output, tuple(inputs))
             if key not in self._grads:
                 node = self._receiver.node
+                self._latest = None  # forks do not follow their graph
                 self._grads[key] = grad(
                     node(output), [node(number) for number in inputs], allow_unused=True
                 )
@@ -66,6 +69,7 @@ class Holder:
         """Set leaves for good. Return the outputs."""
         try:
             node = self._receiver.node
+            self._latest = None
             if sets:
                 self._receiver.graph.set({node(number): value for number, value in sets.items()})
             variables = [node(number) for number in outputs]
@@ -79,15 +83,28 @@ class Holder:
         return True, len(self._receiver.graph.last_run.ran)
 
     def _read(self, scenarios: Sequence[Sets], variables: Sequence[Any]) -> list[list[Any]]:
-        graph, node = self._receiver.graph, self._receiver.node
+        graph = self._receiver.graph
         results = []
         for sets in scenarios:
             if not sets:
                 graph.forward(*variables)
                 results.append([one.value for one in variables])
                 continue
-            with graph.whatif({node(number): value for number, value in sets.items()}) as fork:
-                twins = [fork[one] for one in variables]
-                fork.forward(*twins)
-                results.append([one.value for one in twins])
+            fork = self._fork_for(sets)
+            twins = [fork[one] for one in variables]
+            fork.forward(*twins)
+            results.append([one.value for one in twins])
         return results
+
+    def _fork_for(self, sets: Sets) -> Any:
+        """Return a fork with some leaves set: the latest one, if it differs from the graph in just these.
+
+        So scenarios of the same leaves, one after the other, are sets of one fork.
+        """
+        graph, node = self._receiver.graph, self._receiver.node
+        latest, self._latest = self._latest, None  # not kept if a value is refused
+        leaves = frozenset(sets)
+        fork = latest[1] if latest is not None and latest[0] == leaves else graph.fork()
+        fork.set({fork[node(number)]: value for number, value in sets.items()})
+        self._latest = leaves, fork
+        return fork

@@ -25,6 +25,8 @@ from reactgrad.distributed._work import Pack, Traffic, Transport, Work
 _COLLECTIVE, _MESSAGE, _FAILED, _ENDED, _DATA = 11, 12, 13, 14, 15
 # Polls between two looks for ranks that have failed, and before a waiting rank leaves the core to others.
 _LOOK, _SPIN = 64, 16_384
+# The calls of MPI in a row for data under way, before what else there is to do gets a turn.
+_TURNS = 256
 # How long a rank that has raised waits before it ends all: so long others have to print what they know.
 _LAST_WORDS = 1.0
 _TEXT = 1 << 14
@@ -234,6 +236,12 @@ class MPITransport(Transport):
             self._advance()
             if arrived():
                 return
+            if work._data is not None and polls < min(_TURNS, self._spin):
+                # MPI moves a large array piece by piece, and only while it is called.
+                test = work._data.Test
+                for _ in range(_TURNS):
+                    if test():
+                        break
             polls += 1
             if polls > self._spin:
                 time.sleep(0.0 if polls < self._spin + 2048 else 0.0002)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 from reactgrad._errors import DTypeError, EditError, GraphError
+from reactgrad.distributed._holder import Holder
 from reactgrad.distributed._places import Hosts, LostError, Place, hosts_of, start
 from reactgrad.nodes._op import CONST, Leaf
 
@@ -58,7 +59,7 @@ class Partition:
         # What lies behind the cut is computed here, from values that the workers have sent.
         self.here = graph.fork()
         for part, name in zip(self._parts, names, strict=True):
-            part.place = hosts.place(name, part.data)
+            part.place = hosts.place(name, Holder, part.data)
         self._pool = ThreadPoolExecutor(len(self._parts), thread_name_prefix="partition")
 
     def __enter__(self) -> Self:
@@ -148,7 +149,7 @@ class Partition:
     def _replaced(self, part: _Part) -> Place:
         self.lost.append(part.place.host)
         # Another part may live there, too: a worker with two parts is better than none.
-        return start(self._hosts, lambda: part.data, {part.place.host}, self._patience)
+        return start(self._hosts, Holder, lambda: part.data, {part.place.host}, self._patience)
 
 
 def partition(graph: Any, cut: Sequence[Any], client: Any, *, patience: float = 30.0) -> Partition:

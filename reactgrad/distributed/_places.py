@@ -1,7 +1,8 @@
-"""Places that hold a copy of a graph: actors of Dask, or threads of this process."""
+"""Places that hold something on a worker, such as a copy of a graph: actors of Dask, or threads of this process."""
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -10,7 +11,6 @@ from typing import Any
 
 from reactgrad._errors import DTypeError
 from reactgrad.distributed._errors import DistributedError
-from reactgrad.distributed._holder import Holder
 
 # How often a call looks whether the worker that it waits for is still there, in seconds.
 _LOOK = 0.5
@@ -21,13 +21,13 @@ class LostError(Exception):
 
 
 class Place(ABC):
-    """One copy of a graph on one worker."""
+    """One object on one worker, whose methods return a pair: whether all went well, and the result or the error."""
 
     host: str
 
     @abstractmethod
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the ``Holder`` there, and return its result.
+        """Call a method of the object there, and return its result.
 
         Raises
         ------
@@ -38,7 +38,7 @@ class Place(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 - not all have something to release
-        """Release the copy."""
+        """Release the object."""
 
 
 class Hosts(ABC):
@@ -49,8 +49,8 @@ class Hosts(ABC):
         """Return the workers that are there."""
 
     @abstractmethod
-    def place(self, host: str, data: bytes) -> Place:
-        """Return a new place on a worker, with this graph."""
+    def place(self, host: str, kind: type, given: Any) -> Place:
+        """Return a new place on a worker, which holds ``kind(given)``."""
 
 
 def unwrapped(answer: tuple[bool, Any]) -> Any:
@@ -64,6 +64,31 @@ def unwrapped(answer: tuple[bool, Any]) -> Any:
 # --- Dask ------------------------------------------------------------------------------------------
 
 
+class Answering:
+    """The object that an actor is. Calls and answers are bytes: Dask would write each argument apart."""
+
+    def __init__(self, kind: type, given: Any) -> None:
+        self._held = kind(given)
+
+    def call(self, data: bytes) -> bytes:
+        """Call a method, and return its answer."""
+        try:
+            method, arguments = pickle.loads(data)
+            return written(getattr(self._held, method)(*arguments))
+        except Exception as error:  # something does not travel
+            return written((False, error))
+
+
+def written(value: Any) -> bytes:
+    """Return a value as bytes; functions as code where they have no name to be found by."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception:
+        from cloudpickle import dumps  # Dask brings it
+
+        return dumps(value, protocol=5)
+
+
 class DaskPlace(Place):
     """An actor of Dask."""
 
@@ -72,9 +97,10 @@ class DaskPlace(Place):
         self._future, self._actor = future, actor
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the holder there; see ``Place``."""
+        """Call a method of the object there; see ``Place``."""
+        data = written((method, arguments))
         try:
-            waiting = getattr(self._actor, method)(*arguments)
+            waiting = self._actor.call(data)
         except Exception as error:  # the actor is known to be lost
             raise LostError(self.host) from error
         while True:
@@ -86,10 +112,10 @@ class DaskPlace(Place):
                     raise LostError(self.host) from None
             except Exception as error:  # methods answer with their errors: this is the connection
                 raise LostError(self.host) from error
-        return unwrapped(answer)
+        return unwrapped(pickle.loads(answer))
 
     def close(self) -> None:
-        """Release the copy."""
+        """Release the object."""
         self._future.release()
 
 
@@ -103,9 +129,9 @@ class DaskHosts(Hosts):
         """Return the workers that are there."""
         return self.client.run_on_scheduler(_workers)
 
-    def place(self, host: str, data: bytes) -> Place:
-        """Return a new place on a worker, with this graph."""
-        future = self.client.submit(Holder, data, actor=True, workers=[host], pure=False)
+    def place(self, host: str, kind: type, given: Any) -> Place:
+        """Return a new place on a worker, which holds ``kind(given)``."""
+        future = self.client.submit(Answering, kind, given, actor=True, workers=[host], pure=False)
         while True:
             try:
                 actor = future.result(timeout=_LOOK)
@@ -129,14 +155,14 @@ def _workers(dask_scheduler: Any) -> list[str]:
 
 
 class LocalPlace(Place):
-    """A copy of the graph in this process."""
+    """An object in this process."""
 
-    def __init__(self, hosts: LocalHosts, host: str, data: bytes) -> None:
+    def __init__(self, hosts: LocalHosts, host: str, holder: Any) -> None:
         self.hosts, self.host = hosts, host
-        self._holder = Holder(data)
+        self._holder = holder
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the holder; see ``Place``."""
+        """Call a method of the object; see ``Place``."""
         if self.host not in self.hosts.alive:
             raise LostError(self.host)
         if self.hosts.service:
@@ -177,11 +203,11 @@ class LocalHosts(Hosts):
         """Return the workers that are there."""
         return sorted(self.alive, key=lambda name: int(name.rpartition("-")[2]))
 
-    def place(self, host: str, data: bytes) -> Place:
-        """Return a new place on a worker, with this graph."""
+    def place(self, host: str, kind: type, given: Any) -> Place:
+        """Return a new place on a worker, which holds ``kind(given)``."""
         if host not in self.alive:
             raise LostError(host)
-        return LocalPlace(self, host, data)
+        return LocalPlace(self, host, kind(given))
 
     def kill(self, host: str, replace: bool = True) -> None:
         """Let a worker die, and another one take its place."""
@@ -206,8 +232,10 @@ def hosts_of(client: Any) -> Hosts:
     )
 
 
-def start(hosts: Hosts, data: Callable[[], bytes], taken: set[str], patience: float) -> Place:
-    """Return a place on a worker that has none; wait for a worker to come.
+def start(
+    hosts: Hosts, kind: type, given: Callable[[], Any], taken: set[str], patience: float
+) -> Place:
+    """Return a place on a worker that has none, with ``kind(given())``; wait for a worker to come.
 
     Raises
     ------
@@ -219,7 +247,7 @@ def start(hosts: Hosts, data: Callable[[], bytes], taken: set[str], patience: fl
         for host in hosts.names():
             if host not in taken:
                 try:
-                    return hosts.place(host, data())
+                    return hosts.place(host, kind, given())
                 except LostError:
                     continue
         if time.monotonic() >= end:

@@ -23,7 +23,9 @@
     Raised for a genome that is no network; names the fault and the gene.
 
 ``Population(config)``
-    neat-python's loop with genomes as arrays.
+    neat-python's loop with genomes as arrays, in this process or over others.
+``Islands(config, count)``
+    Populations that evolve apart, and between which the best genomes migrate.
 ``CTRNN``, ``IZNN``
     Networks of continuous time and of spiking neurons, as neat-python's.
 
@@ -51,6 +53,8 @@ the network.
 - ``_evaluate``: populations, in which neurons that compute the same are computed once.
 - ``_networks``: ``Networks``, a population in which each network has its own observations.
 - ``_population``, ``_genome``, ``_genes.h``, ``_species``: populations whose genomes are arrays.
+- ``_scores``: their fitness, here or over other processes. ``_rows``, ``_rows.h``: genomes as bytes.
+  ``_saving``: populations as bytes. ``_islands``: ``Islands``.
 - ``_fit``: gradient steps on the numbers of genomes. ``_lesson``: what they learn from. ``_slopes``,
   ``_training.h``: gradients of flat programs. ``_training``: gradients beside evolution.
 - ``_substrate``, ``_evolvable``, ``_query``: HyperNEAT and ES-HyperNEAT.
@@ -71,6 +75,7 @@ from reactgrad.neat._evolvable import EvolvableSubstrate as EvolvableSubstrate
 from reactgrad.neat._feed_forward import FeedForwardNetwork as FeedForwardNetwork
 from reactgrad.neat._fit import Fit as Fit
 from reactgrad.neat._fit import fit as fit
+from reactgrad.neat._islands import Islands as Islands
 from reactgrad.neat._network import Network as Network
 from reactgrad.neat._networks import Networks as Networks
 from reactgrad.neat._phenotype import Neuron as Neuron
@@ -100,6 +105,7 @@ __all__ = (
     "Fit",
     "GenomeError",
     "IZNeuron",
+    "Islands",
     "MapElites",
     "Network",
     "Networks",

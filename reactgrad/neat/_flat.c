@@ -23,6 +23,7 @@
 #include "_program.h"
 
 #include "_genes.h"
+#include "_rows.h"
 
 #include "_reading.h"
 
@@ -375,6 +376,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Return the program of a genome, or None if something about it is unusual.")},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, PyDoc_STR("Return a program made of rows.")},
     {"genes", make_genes, METH_NOARGS, PyDoc_STR("Return a genome of arrays, without any gene.")},
+    {"pack", pack_genes, METH_O, PyDoc_STR("Return genomes as bytes.")},
+    {"unpack", unpack_genes, METH_VARARGS, PyDoc_STR("Return the genomes in bytes.")},
     {"distances", distances, METH_VARARGS, PyDoc_STR("Compute the distances of genomes from one.")},
     {"play", play, METH_VARARGS, PyDoc_STR("Compute several programs, each for its own samples.")},
     {"play_shared", play_shared, METH_VARARGS, PyDoc_STR("Compute several programs for the same samples.")},

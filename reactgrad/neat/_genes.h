@@ -310,42 +310,34 @@ static void mutate_name(int *name, const double *rates, Draw *draw)
     }
 }
 
-/* mutate(rates, seed): mutate all numbers, switches and functions. */
-static PyObject *mutate(PyObject *self, PyObject *args)
+static int are_rates(const Py_buffer *view)
 {
-    Genes *g = (Genes *)self;
-    Py_buffer view;
-    unsigned long long seed;
-    if (!PyArg_ParseTuple(args, "y*K", &view, &seed)) {
-        return NULL;
-    }
-    const double *rates = view.buf, *names = rates + FUNCTIONS;
-    const intptr_t count = view.len / (intptr_t)sizeof(double);
-    if (count < FUNCTIONS + 4 || count != FUNCTIONS + 4 + (intptr_t)names[1] + (intptr_t)names[3 + (intptr_t)names[1]]) {
-        PyBuffer_Release(&view);
-        PyErr_SetString(PyExc_ValueError, "these are no rates");
-        return NULL;
-    }
-    const double *others = names + 2 + (intptr_t)names[1];
-    Draw draw = seeded(seed);
+    const double *names = (const double *)view->buf + FUNCTIONS;
+    const intptr_t count = view->len / (intptr_t)sizeof(double);
+    return count >= FUNCTIONS + 4 &&
+           count == FUNCTIONS + 4 + (intptr_t)names[1] + (intptr_t)names[3 + (intptr_t)names[1]];
+}
+
+/* Mutate all numbers, switches and functions. */
+static void mutate_numbers(Genes *g, const double *rates, Draw *draw)
+{
+    const double *names = rates + FUNCTIONS, *others = names + 2 + (intptr_t)names[1];
     for (intptr_t i = 0; i < g->links; i++) {
         Link *link = g->link + i;
-        mutate_float(&link->weight, rates, &draw);
+        mutate_float(&link->weight, rates, draw);
         const double rate = rates[ENABLED] + rates[ENABLED + (link->enabled ? 2 : 1)];
-        if (rate > 0.0 && uniform(&draw) < rate) {
-            link->enabled = uniform(&draw) < 0.5;
+        if (rate > 0.0 && uniform(draw) < rate) {
+            link->enabled = uniform(draw) < 0.5;
         }
     }
     for (intptr_t i = 0; i < g->nodes; i++) {
         Node *node = g->node + i;
-        mutate_float(&node->bias, rates + FLOAT_RATES, &draw);
-        mutate_float(&node->response, rates + 2 * FLOAT_RATES, &draw);
-        mutate_name(&node->activation, names, &draw);
-        mutate_name(&node->aggregation, others, &draw);
-        mutate_float(&node->constant, rates + 3 * FLOAT_RATES, &draw);
+        mutate_float(&node->bias, rates + FLOAT_RATES, draw);
+        mutate_float(&node->response, rates + 2 * FLOAT_RATES, draw);
+        mutate_name(&node->activation, names, draw);
+        mutate_name(&node->aggregation, others, draw);
+        mutate_float(&node->constant, rates + 3 * FLOAT_RATES, draw);
     }
-    PyBuffer_Release(&view);
-    Py_RETURN_NONE;
 }
 
 typedef struct {
@@ -437,23 +429,19 @@ static PyObject *distances(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* closes_cycle(source, target): whether links, also disabled ones, lead from the target to the source. */
-static PyObject *closes_cycle(PyObject *self, PyObject *args)
+/* Whether links, also disabled ones, lead from the target to the source; -1 without memory. */
+static int leads_back(const Genes *g, int64_t source, int64_t target)
 {
-    const Genes *g = (Genes *)self;
-    long long source, target;
-    if (!PyArg_ParseTuple(args, "LL", &source, &target)) {
-        return NULL;
-    }
     if (source == target) {
-        Py_RETURN_TRUE;
+        return 1;
     }
     char *reached = PyMem_Calloc((size_t)g->nodes + 1, 1);
     int64_t *pending = PyMem_Malloc((size_t)(g->nodes + 2) * sizeof(int64_t));
     if (reached == NULL || pending == NULL) {
         PyMem_Free(reached);
         PyMem_Free(pending);
-        return PyErr_NoMemory();
+        PyErr_NoMemory();
+        return -1;
     }
     intptr_t left = 0;
     int closes = 0;
@@ -472,8 +460,33 @@ static PyObject *closes_cycle(PyObject *self, PyObject *args)
     }
     PyMem_Free(reached);
     PyMem_Free(pending);
-    return PyBool_FromLong(closes);
+    return closes;
 }
+
+/* Remove the link at a place; a node with all its links. */
+static void remove_link(Genes *g, intptr_t at)
+{
+    g->links--;
+    memmove(g->link + at, g->link + at + 1, (size_t)(g->links - at) * sizeof(Link));
+}
+
+static void remove_node(Genes *g, int64_t key)
+{
+    intptr_t kept = 0;
+    for (intptr_t i = 0; i < g->links; i++) {
+        if (g->link[i].source != key && g->link[i].target != key) {
+            g->link[kept++] = g->link[i];
+        }
+    }
+    g->links = kept;
+    const intptr_t at = node_place(g, key);
+    if (at < g->nodes && g->node[at].key == key) {
+        g->nodes--;
+        memmove(g->node + at, g->node + at + 1, (size_t)(g->nodes - at) * sizeof(Node));
+    }
+}
+
+#include "_structure.h"
 
 /* --- what Python asks ---------------------------------------------------------------------------- */
 
@@ -535,41 +548,6 @@ static PyObject *link_at(PyObject *self, PyObject *which)
     return link_tuple(g->link + at);
 }
 
-/* drop_link(place) and drop_node(key), with all its links. */
-static PyObject *drop_link(PyObject *self, PyObject *which)
-{
-    Genes *g = (Genes *)self;
-    const intptr_t at = PyLong_AsSsize_t(which);
-    if (at < 0 || at >= g->links) {
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_IndexError, "there is no link %zd", at);
-    }
-    g->links--;
-    memmove(g->link + at, g->link + at + 1, (size_t)(g->links - at) * sizeof(Link));
-    Py_RETURN_NONE;
-}
-
-static PyObject *drop_node(PyObject *self, PyObject *which)
-{
-    Genes *g = (Genes *)self;
-    const int64_t key = PyLong_AsLongLong(which);
-    if (key == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
-    intptr_t kept = 0;
-    for (intptr_t i = 0; i < g->links; i++) {
-        if (g->link[i].source != key && g->link[i].target != key) {
-            g->link[kept++] = g->link[i];
-        }
-    }
-    g->links = kept;
-    const intptr_t at = node_place(g, key);
-    if (at < g->nodes && g->node[at].key == key) {
-        g->nodes--;
-        memmove(g->node + at, g->node + at + 1, (size_t)(g->nodes - at) * sizeof(Node));
-    }
-    Py_RETURN_NONE;
-}
-
 static PyObject *genes_keys(PyObject *self, PyObject *ignored)
 {
     const Genes *g = (Genes *)self;
@@ -623,14 +601,11 @@ static PyObject *make_genes(PyObject *module, PyObject *ignored)
 
 static PyMethodDef genes_methods[] = {
     {"crossover", crossover, METH_VARARGS, PyDoc_STR("Return the child of a fitter and another genome.")},
-    {"mutate", mutate, METH_VARARGS, PyDoc_STR("Mutate numbers, switches and functions.")},
-    {"closes_cycle", closes_cycle, METH_VARARGS, PyDoc_STR("Whether a new link would close a cycle.")},
+    {"evolve", evolve, METH_VARARGS, PyDoc_STR("Mutate the structure, then numbers, switches and functions.")},
     {"put_link", genes_put_link, METH_VARARGS, PyDoc_STR("Add or replace a link.")},
     {"put_node", genes_put_node, METH_VARARGS, PyDoc_STR("Add or replace a node.")},
     {"find", find_link, METH_VARARGS, PyDoc_STR("The place of a link, or -1.")},
     {"at", link_at, METH_O, PyDoc_STR("The link at a place.")},
-    {"drop_link", drop_link, METH_O, PyDoc_STR("Remove the link at a place.")},
-    {"drop_node", drop_node, METH_O, PyDoc_STR("Remove a node and its links.")},
     {"node_keys", genes_keys, METH_NOARGS, PyDoc_STR("The keys of the nodes.")},
     {"rows", genes_rows, METH_NOARGS, PyDoc_STR("Nodes and links.")},
     {"size", genes_size, METH_NOARGS, PyDoc_STR("The numbers of nodes, links, and enabled links.")},

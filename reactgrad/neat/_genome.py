@@ -10,7 +10,7 @@ import random
 from array import array
 from importlib import import_module
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -18,8 +18,12 @@ from reactgrad.neat._program import FLAT
 
 
 class Rates(NamedTuple):
-    """The options of a config that genomes read, in the form that compiled loops take."""
+    """The options of a config that genomes read, in the form that compiled loops take.
 
+    ``structure`` has probabilities and defaults, the keys of the inputs, and those of the outputs.
+    """
+
+    structure: tuple[array[float], array[int], array[int]]
     mutation: array[float]
     measure: tuple[float, float, float, float, int, int]
     redraws: int
@@ -27,6 +31,8 @@ class Rates(NamedTuple):
 
 _known: Final[WeakKeyDictionary[Any, Rates]] = WeakKeyDictionary()
 _places: Final[dict[str, int]] = {}
+# The config that was asked for last, which is the one of a whole generation.
+_latest: tuple[Any, Rates | None] = (lambda: None), None
 
 
 def place_of(name: str) -> int:
@@ -40,15 +46,22 @@ def place_of(name: str) -> int:
 
 def rates_of(config: Any) -> Rates:
     """Return the rates of a genome config; those that were read before, until ``forget`` is called."""
+    global _latest
+    latest, rates = _latest
+    if rates is not None and latest() is config:
+        return rates
     found = _known.get(config)
     if found is None:
         found = _known[config] = _read(config)
+    _latest = ref(config), found
     return found
 
 
 def forget(config: Any) -> None:
     """Read the rates of a config anew the next time."""
+    global _latest
     _known.pop(config, None)
+    _latest = (lambda: None), None
 
 
 def _read(config: Any) -> Rates:
@@ -79,7 +92,38 @@ def _read(config: Any) -> Rates:
         int(getattr(config, "compatibility_include_node_genes", True)),
         int(is_later),
     )
-    return Rates(array("d", map(float, numbers)), measure, int(is_later))
+    return Rates(
+        _structure(config, is_later), array("d", map(float, numbers)), measure, int(is_later)
+    )
+
+
+def _structure(config: Any, prunes: bool) -> tuple[array[float], array[int], array[int]]:
+    numbers = [config.node_add_prob, config.node_delete_prob]
+    numbers += config.conn_add_prob, config.conn_delete_prob
+    numbers += config.single_structural_mutation, config.check_structural_mutation_surer()
+    numbers += config.feed_forward, prunes
+    default = str(config.enabled_default).lower()
+    numbers.append(-1 if default in ("random", "none") else default in ("1", "on", "yes", "true"))
+    for name in (config.activation_default, config.aggregation_default):
+        numbers.append(-1 if name.lower() in ("random", "none") else place_of(name))
+    keys = array("q", config.input_keys), array("q", config.output_keys)
+    return array("d", map(float, numbers)), *keys
+
+
+def packed(genes: list[Any]) -> tuple[bytes, list[str]]:
+    """Return genomes as bytes, and the names of the functions at the places in them."""
+    return FLAT.pack(genes), FLAT.names
+
+
+def unpacked(rows: Any, names: list[str]) -> list[Any]:
+    """Return the genomes in bytes.
+
+    Raises
+    ------
+    ValueError
+        If they are not whole, or of a machine with another order of bytes.
+    """
+    return FLAT.unpack(rows, array("q", [place_of(one) for one in names]))
 
 
 class Genome:
@@ -100,6 +144,13 @@ class Genome:
         self.fitness: float | None = None
         self._genes = FLAT.genes()
         self._view: tuple[dict[int, Any], dict[tuple[int, int], Any]] | None = None
+
+    @classmethod
+    def of(cls, key: int, genes: Any) -> Genome:
+        """Return a genome with these arrays."""
+        self = object.__new__(cls)
+        self.key, self.fitness, self._genes, self._view = key, None, genes, None
+        return self
 
     # --- genes -------------------------------------------------------------------------------
 
@@ -148,28 +199,21 @@ class Genome:
             genes.put_link(source, target, link.innovation, link.weight, link.enabled)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what pickles hold: names of functions, since their places differ."""
-        rows, links = self.genes.rows()
-        names = FLAT.names
-        nodes = [(*row[:4], names[row[4]], names[row[5]]) for row in rows]
-        return {"key": self.key, "fitness": self.fitness, "nodes": nodes, "links": links}
+        """Return what pickles hold: the rows, and the names of functions, since their places differ."""
+        rows, names = packed([self.genes])
+        return {"key": self.key, "fitness": self.fitness, "rows": rows, "names": names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take on what a pickle holds."""
         self.key, self.fitness = state["key"], state["fitness"]
         self._view = None
-        genes = self._genes = FLAT.genes()
-        for *numbers, activation, aggregation in state["nodes"]:
-            genes.put_node(*numbers, place_of(activation), place_of(aggregation))
-        for link in state["links"]:
-            genes.put_link(*link)
+        (self._genes,) = unpacked(state["rows"], state["names"])
 
     # --- neat-python's genome ----------------------------------------------------------------
 
     def plain(self) -> Any:
         """Return a ``neat.DefaultGenome`` with copies of the genes."""
-        twin = object.__new__(Genome)
-        twin.__setstate__(self.__getstate__())
+        twin = Genome.of(self.key, unpacked(*packed([self.genes]))[0])
         found = import_module("neat.genome").DefaultGenome(self.key)
         found.nodes, found.connections = twin.nodes, twin.connections
         found.fitness = self.fitness
@@ -215,106 +259,26 @@ class Genome:
 
     def mutate(self, config: Any) -> None:
         """Mutate the structure with the probabilities of the config, then all numbers."""
-        genes = self.genes
+        rates, genes = rates_of(config), self.genes
         self._view = None
-        add_node, delete_node = config.node_add_prob, config.node_delete_prob
-        add_link, delete_link = config.conn_add_prob, config.conn_delete_prob
-        if config.single_structural_mutation:
-            total = max(1, add_node + delete_node + add_link + delete_link)
-            r = random.random() * total
-            if r < add_node:
-                self._add_node(genes, config)
-            elif r < add_node + delete_node:
-                self._delete_node(genes, config)
-            elif r < add_node + delete_node + add_link:
-                self._add_link(genes, config)
-            elif r < add_node + delete_node + add_link + delete_link:
-                self._delete_link(genes, config)
-        else:
-            draw = random.random
-            if draw() < add_node:
-                self._add_node(genes, config)
-            if draw() < delete_node:
-                self._delete_node(genes, config)
-            if draw() < add_link:
-                self._add_link(genes, config)
-            if draw() < delete_link:
-                self._delete_link(genes, config)
-        genes.mutate(rates_of(config).mutation, random.getrandbits(64))
+        seed = random.getrandbits(64)
+        genes.evolve(*rates.structure, rates.mutation, seed, config, _number, _split)
 
-    def _add_node(self, genes: Any, config: Any) -> None:
-        _, links, _ = genes.size()
-        if not links:
-            if config.check_structural_mutation_surer():
-                self._add_link(genes, config)
-            return
-        source, target, innovation, weight, _ = genes.at(random.randrange(links))
-        tracker, keys = config.innovation_tracker, genes.node_keys()
-        if hasattr(tracker, "get_node_split"):
-            key, first, second = tracker.get_node_split(
-                source, target, lambda: config.get_new_node_key(keys)
-            )
-            if key in keys:
-                return
-        else:
-            key = config.get_new_node_key(keys)
-            first = tracker.get_innovation_number(source, key, "add_node_in")
-            second = tracker.get_innovation_number(key, target, "add_node_out")
-        gene = config.node_gene_type(key)
-        gene.init_attributes(config)
-        places = place_of(gene.activation), place_of(gene.aggregation)
-        # Without a bias, so that little changes at first.
-        genes.put_node(key, 0.0, gene.response, getattr(gene, "time_constant", 1.0), *places)
-        genes.put_link(source, target, innovation, weight, False)
-        genes.put_link(source, key, first, 1.0, True)
-        genes.put_link(key, target, second, weight, True)
 
-    def _add_link(self, genes: Any, config: Any) -> None:
-        keys, outputs = genes.node_keys(), config.output_keys
-        target = random.choice(keys)
-        source = random.choice([*config.input_keys, *[key for key in keys if key not in outputs]])
-        place = genes.find(source, target)
-        if place >= 0:
-            if config.check_structural_mutation_surer():
-                *link, _ = genes.at(place)
-                genes.put_link(*link, True)
-            return
-        if config.feed_forward and genes.closes_cycle(source, target):
-            return
-        innovation = config.innovation_tracker.get_innovation_number(
-            source, target, "add_connection"
-        )
-        gene = config.connection_gene_type((source, target), innovation=innovation)
-        gene.init_attributes(config)
-        genes.put_link(source, target, innovation, gene.weight, gene.enabled)
+def _number(config: Any, source: int, target: int) -> int:
+    """Return the number of a new connection."""
+    return config.innovation_tracker.get_innovation_number(source, target, "add_connection")
 
-    def _delete_node(self, genes: Any, config: Any) -> None:
-        hidden = [key for key in genes.node_keys() if key not in config.output_keys]
-        if hidden:
-            genes.drop_node(random.choice(hidden))
-            self._prune(genes, config)
 
-    def _delete_link(self, genes: Any, config: Any) -> None:
-        _, links, _ = genes.size()
-        if links:
-            genes.drop_link(random.randrange(links))
-            self._prune(genes, config)
+def _split(config: Any, source: int, target: int, keys: list[int]) -> tuple[int, int, int] | None:
+    """Return the key of a node in the middle of a connection, and the numbers of its own two connections.
 
-    def _prune(self, genes: Any, config: Any) -> None:
-        """Remove hidden nodes that lead to no output, as neat-python 2.1 does."""
-        if not rates_of(config).redraws:
-            return
-        leading: dict[int, list[int]] = {}
-        for source, target, _, _, enabled in genes.rows()[1]:
-            if enabled:
-                leading.setdefault(target, []).append(source)
-        used = set(config.output_keys)
-        pending = list(used)
-        while pending:
-            for source in leading.get(pending.pop(), ()):
-                if source not in used:
-                    used.add(source)
-                    pending.append(source)
-        for key in genes.node_keys():
-            if key not in used:
-                genes.drop_node(key)
+    ``None`` if a genome with nodes of these keys has it already.
+    """
+    tracker = config.innovation_tracker
+    if hasattr(tracker, "get_node_split"):  # neat-python 2.1
+        found = tracker.get_node_split(source, target, lambda: config.get_new_node_key(keys))
+        return None if found[0] in keys else found
+    key = config.get_new_node_key(keys)
+    first = tracker.get_innovation_number(source, key, "add_node_in")
+    return key, first, tracker.get_innovation_number(key, target, "add_node_out")

@@ -90,42 +90,7 @@ static PyObject *play(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Samples that are computed together: their partial sums stay in the nearest cache. */
-#define BLOCK 256
-
-/* One feed-forward program for a block of shared samples; `values` has a row of BLOCK numbers for each slot. */
-static void play_block(const Program *p, const double *x, intptr_t stride, intptr_t size, double *values, double *terms)
-{
-    for (intptr_t i = 0; i < p->inputs; i++) {
-        memcpy(values + i * BLOCK, x + i * stride, (size_t)size * sizeof(double));
-    }
-    for (intptr_t i = 0; i < p->neurons; i++) {
-        const intptr_t first = p->begin[i], count = p->begin[i + 1] - first;
-        double *restrict row = values + (p->inputs + i) * BLOCK;
-        if (p->aggregation[i] == SUM && !compensated) {
-            memset(row, 0, (size_t)size * sizeof(double));
-            for (intptr_t k = first; k < first + count; k++) {
-                const double *from = values + p->source[k] * BLOCK, weight = p->weight[k];
-                for (intptr_t s = 0; s < size; s++) {
-                    row[s] += from[s] * weight;
-                }
-            }
-        }
-        else {
-            for (intptr_t s = 0; s < size; s++) {
-                for (intptr_t k = 0; k < count; k++) {
-                    terms[k] = values[p->source[first + k] * BLOCK + s] * p->weight[first + k];
-                }
-                row[s] = aggregated(p->aggregation[i], terms, count);
-            }
-        }
-        const double bias = p->bias[i], response = p->response[i];
-        const int activation = p->activation[i];
-        for (intptr_t s = 0; s < size; s++) {
-            row[s] = activated(activation, bias + response * row[s]);
-        }
-    }
-}
+#include "_blocks.h"
 
 /* play_shared(programs, X, out): X has a row for each input, out a row of outputs for each sample of each program. */
 static PyObject *play_shared(PyObject *module, PyObject *args)
@@ -157,19 +122,21 @@ static PyObject *play_shared(PyObject *module, PyObject *args)
         const double *xs = x.buf;
         double *outs = out.buf;
         PyThreadState *saved = PyEval_SaveThread();
-        for (Py_ssize_t i = 0; i < count; i++) {
-            const Program *p = (Program *)PyTuple_GetItem(programs, i);
-            for (intptr_t begin = 0; begin < samples; begin += BLOCK) {
-                const intptr_t size = samples - begin < BLOCK ? samples - begin : BLOCK;
+        /* A block of samples stays in the cache while all programs take it. */
+        for (intptr_t begin = 0; begin < samples; begin += BLOCK) {
+            const intptr_t size = samples - begin < BLOCK ? samples - begin : BLOCK;
+            double *to = outs;
+            for (Py_ssize_t i = 0; i < count; i++) {
+                const Program *p = (Program *)PyTuple_GetItem(programs, i);
                 play_block(p, xs + begin, samples, size, space, space + slots * BLOCK);
                 for (intptr_t k = 0; k < p->outputs; k++) {
-                    const double *row = space + p->out[k] * BLOCK;
+                    const double *row = row_at(p, p->out[k], xs + begin, samples, space);
                     for (intptr_t s = 0; s < size; s++) {
-                        outs[(begin + s) * p->outputs + k] = row[s];
+                        to[(begin + s) * p->outputs + k] = row[s];
                     }
                 }
+                to += samples * p->outputs;
             }
-            outs += samples * p->outputs;
         }
         PyEval_RestoreThread(saved);
     }

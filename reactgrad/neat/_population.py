@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 import reactgrad as rg
+from reactgrad.neat import _saving
 from reactgrad.neat._genome import Genome, forget
 from reactgrad.neat._phenotype import check_config
 from reactgrad.neat._program import is_compiled
+from reactgrad.neat._scores import Fitness, Ranks, Score, Scorer, farm_of, here, is_group, on_farm
 from reactgrad.neat._species import SpeciesSet
 from reactgrad.neat._training import Training
 
@@ -105,11 +104,16 @@ class Population:
             raise AttributeError(name)
         return getattr(self._inner, name)
 
+    @property
+    def inner(self) -> Any:
+        """neat-python's population, which runs the loop and holds what it has come to."""
+        return self._inner
+
     def __repr__(self) -> str:
         genomes, species = len(self.population), len(self.species.species)
         return f"<Population: generation {self.generation}, {genomes} genomes, {species} species>"
 
-    def run(self, fitness_function: Callable[[Any, Any], Any], n: int | None = None) -> Any:
+    def run(self, fitness_function: Fitness, n: int | None = None, over: Any = None) -> Any:
         """Evolve until the fitness threshold of the config is met, or for `n` generations.
 
         Parameters
@@ -118,6 +122,12 @@ class Population:
             ``f(genomes, config)`` with a list of pairs of a key and a genome. It sets the
             ``fitness`` of each genome, or returns an array of them in the order of the list.
         n : int, optional
+        over : Group, distributed.Client, LocalHosts or int, optional
+            Who computes the fitness; this process by default. The ranks of a group all call this: the
+            first one evolves, each one computes the fitness of its share, and all end with the same
+            population. Workers of Dask (or so many threads) get the function and the config once; one
+            that dies is replaced. In both cases genomes travel as rows of arrays, and the run is that of
+            one process, if the fitness of a genome depends on nothing but the genome.
 
         Returns
         -------
@@ -128,12 +138,31 @@ class Population:
         ------
         ShapeError
             If an array is returned that has not one number for each genome.
+        DTypeError
+            If `over` is nothing to work on, or the fitness function does not travel there.
 
         Examples
         --------
         See ``Population``.
         """
 
+        if over is None:
+            return self._run(here(fitness_function), n)
+        scorer = Scorer(fitness_function, _saving.without_counters(self.config))
+        if not is_group(over):
+            with farm_of(scorer, over) as farm:
+                return self._run(on_farm(farm), n)
+        ranks = Ranks(over, scorer)
+        if over.rank == 0:
+            self._run(ranks.score, n)
+            ranks.end()
+            over.broadcast_object(_saving.dumps(self._inner))
+        else:
+            ranks.serve()
+            _saving.loads(self._inner, over.broadcast_object(None))
+        return self.best_genome
+
+    def _run(self, score: Score, n: int | None) -> Any:
         def evaluate(genomes: list[tuple[int, Any]], config: Any) -> None:
             forget(config.genome_config)  # which the user may have changed
             if not self.exact:
@@ -141,19 +170,6 @@ class Population:
             score(genomes, config)
             if self.training is not None:
                 self.training(genomes, config, score)
-
-        def score(genomes: list[tuple[int, Any]], config: Any) -> None:
-            found = fitness_function(genomes, config)
-            if found is None:
-                return
-            values = np.asarray(found, dtype=float)
-            if values.shape != (len(genomes),):
-                raise rg.ShapeError(
-                    f"the fitness function returned an array of shape {values.shape} for {len(genomes)} "
-                    "genomes. Return one number for each, or None if it sets genome.fitness."
-                )
-            for (_, genome), value in zip(genomes, values.tolist(), strict=True):
-                genome.fitness = value
 
         return self._inner.run(evaluate, n)
 

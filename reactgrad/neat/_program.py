@@ -60,10 +60,12 @@ def play(programs: tuple[Any, ...], given: Any, state: Any, out: Any, samples: i
 def of_arrays(genomes: Iterable[Any], config: Any) -> tuple[Any, ...]:
     """Return the feed-forward programs of genomes that are all arrays; else nothing."""
     found: list[Any] = []
+    settings = _settings(config)
     for one in genomes:
-        if FLAT is None or type(getattr(one, "genes", None)) is not FLAT.Genes:
+        genes = getattr(one, "genes", None)
+        if FLAT is None or type(genes) is not FLAT.Genes:
             return ()
-        program = read(FEED_FORWARD, one, config)
+        program = _read(FEED_FORWARD, genes, genes, *settings) or read(FEED_FORWARD, one, config)
         if program.owns or not program.inputs or type(program) is not FLAT.Program:
             return ()
         found.append(program)
@@ -89,7 +91,6 @@ def read(kind: int, genome: Any, config: Any) -> Any:
         If these are no genome and no config.
     """
     try:
-        settings = config.genome_config
         # Genomes of arrays are read without making genes of them.
         genes = getattr(genome, "genes", None)
         if genes is not None and (FLAT is None or type(genes) is not FLAT.Genes):
@@ -98,11 +99,7 @@ def read(kind: int, genome: Any, config: Any) -> Any:
             kind,
             genome.nodes if genes is None else genes,
             genome.connections if genes is None else genes,
-            settings.input_keys,
-            settings.output_keys,
-            settings.activation_defs.functions,
-            settings.aggregation_function_defs.functions,
-            CODES,
+            *_settings(config),
         )
     except AttributeError:
         found = None
@@ -114,6 +111,13 @@ def read(kind: int, genome: Any, config: Any) -> Any:
         constants = {key: float(genome.nodes[key].time_constant) for key in phenotype.neurons}
     _learn(config)
     return program_of(kind, phenotype, constants)
+
+
+def _settings(config: Any) -> tuple[Any, ...]:
+    """Return what programs are read with: keys, functions by name, and codes of functions."""
+    own = config.genome_config
+    functions = own.activation_defs.functions, own.aggregation_function_defs.functions
+    return own.input_keys, own.output_keys, *functions, CODES
 
 
 def program_of(kind: int, phenotype: Phenotype, constants: dict[int, float] | None = None) -> Any:

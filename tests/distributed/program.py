@@ -189,6 +189,20 @@ def evolution(group: rd.Group) -> None:
     assert sorted(together.population) == sorted(alone.population)
 
 
+def served(group: rd.Group) -> None:
+    """A population whose genomes travel as rows, and islands that live on ranks, are those of one process."""
+    from importlib.util import find_spec
+
+    if find_spec("neat") is None:
+        return
+    from tests.neat.evolving import islands_told, population_told
+
+    alone = population_told(None), islands_told(None)
+    before = group.traffic.bytes
+    assert (population_told(group), islands_told(group)) == alone
+    assert group.traffic.bytes > before
+
+
 def raises(group: rd.Group) -> None:
     x = rg.Graph().input(1.0)
     rd.all_reduce(x, "sum", group).value  # from here on nothing is imported that takes long
@@ -227,7 +241,7 @@ def killed(group: rd.Group) -> None:
 
 LAWS: dict[str, Callable[[rd.Group], None]] = {
     one.__name__: one
-    for one in (identities, adjoints, messages, skipped, groups, training, evolution)
+    for one in (identities, adjoints, messages, skipped, groups, training, evolution, served)
 }
 FAILURES = {one.__name__: one for one in (raises, differs, stays_away, too_late, killed)}
 

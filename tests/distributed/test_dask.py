@@ -95,3 +95,51 @@ def test_errors_of_the_model_arrive(client: Any) -> None:
     with rd.Farm(g, client, outputs=[y]) as farm:
         with pytest.raises(np.linalg.LinAlgError):
             list(farm.map([{x: np.zeros((2, 2))}]))
+
+
+def test_an_evolution_over_processes_is_that_of_one(client: Any) -> None:
+    pytest.importorskip("neat")
+    from tests.neat.evolving import islands_told, population_told
+
+    client.wait_for_workers(2, timeout=60)
+    assert population_told(client) == population_told(None)
+    assert islands_told(client) == islands_told(None)
+
+
+def test_a_function_with_its_data_is_shipped_once(client: Any) -> None:
+    client.wait_for_workers(2, timeout=60)
+    table = np.arange(10.0)
+    with rd.FunctionFarm(lambda i: (os.getpid(), table[i]), client) as farm:
+        found = list(farm.map(range(10), chunk=1))
+    assert [value for _, value in found] == list(table)
+    assert os.getpid() not in {pid for pid, _ in found}
+
+
+def test_what_does_not_travel_is_told(client: Any) -> None:
+    pytest.importorskip("neat")
+    import threading
+
+    from reactgrad import neat
+    from tests.neat.evolving import settings
+
+    lock = threading.Lock()
+    with pytest.raises(
+        rg.DTypeError, match="do not travel to workers: cannot pickle '_thread.lock'"
+    ):
+        neat.Population(settings(), seed=1).run(lambda genomes, config: lock, 1, over=client)
+
+
+def test_a_worker_killed_while_it_scores_loses_nothing(client: Any) -> None:
+    pytest.importorskip("neat")
+    from tests.neat.evolving import fitness, population_told
+
+    client.wait_for_workers(2, timeout=60)
+    flag = Path(os.environ[FATAL])
+    flag.unlink(missing_ok=True)
+
+    def deadly(genomes: Any, config: Any) -> Any:
+        fatal(13.0 if any(key > 40 for key, _ in genomes) else 0.0)
+        return fitness(genomes, config)
+
+    assert population_told(client, deadly) == population_told(None)
+    assert flag.exists()  # it did die

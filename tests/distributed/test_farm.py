@@ -203,3 +203,29 @@ def test_cuts_are_checked() -> None:
             parts[spots[0]]
         with pytest.raises(rg.GraphError, match="'total' is computed, or a constant"):
             parts.set({total: 1.0})
+
+
+def test_a_scenario_sees_nothing_of_the_one_before() -> None:
+    """Scenarios of the same leaves share a fork on their worker: others, errors and updates come in between."""
+    g = rg.Graph()
+    x, y = g.input(2.0, name="x"), g.input(3.0, name="y")
+    z = rg.lift(refuses_13)(x) * y
+    with rd.Farm(g, 1, outputs=[z]) as farm:
+        assert [farm.run({x: 4.0}), farm.run({x: 5.0}), farm.run({y: 7.0})] == [12.0, 15.0, 14.0]
+        assert [farm.run({}), farm.run({x: 1.0, y: 1.0}), farm.run({x: 4.0})] == [6.0, 1.0, 12.0]
+        with pytest.raises(ZeroDivisionError):
+            farm.run({x: 13.0})
+        assert farm.run({x: 6.0}) == 18.0
+        with pytest.raises(rg.ReactgradError):
+            farm.run({x: "six"})
+        assert farm.run({x: 6.0}) == 18.0
+        assert farm.sensitivities("y", [y], [{x: 6.0}])[0]["y"] == 1.0
+        y.set(10.0)
+        farm.update()
+        assert [farm.run({x: 6.0}), farm.run({})] == [60.0, 20.0]
+
+
+def refuses_13(value: float) -> float:
+    if value == 13.0:
+        raise ZeroDivisionError("thirteen")
+    return value
