@@ -180,7 +180,7 @@ def cov(
         factor = length(x, 1) - float(ddof)
     else:
         total = sum(weights)
-        apart = x - sum(x * weights, 1, keepdims=True) / total
+        apart = in_dtype(x - sum(x * weights, 1, keepdims=True) / total, x.dtype)
         weighted = apart * weights
         factor = total
         if ddof and aweights is None:
@@ -191,7 +191,7 @@ def cov(
     # As NumPy: a product with the reciprocal, which is infinite where no degree of freedom is left.
     share = 1.0 / maximum(factor, 0.0)
     product = matmul(apart, transpose(conj(weighted) if x.dtype.kind == "c" else weighted))
-    found = product * share
+    found = in_dtype(product * share, product.dtype)
     return reshape(found, ()) if found.shape == (1, 1) else found
 
 
