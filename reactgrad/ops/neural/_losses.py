@@ -23,7 +23,6 @@ from reactgrad.ops._elementwise import (
     log,
     log1p,
     maximum,
-    minimum,
     relu,
     square,
 )
