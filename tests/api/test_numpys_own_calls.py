@@ -32,6 +32,9 @@ CALLS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "partition without elements": (lambda x: np.partition(x, 0), [np.zeros(0)]),
     "argpartition without elements": (lambda x: np.argpartition(x, 0, axis=0), [EMPTY]),
     "stack with a dtype": (lambda x: np.stack([x, x], axis=1, dtype="float32"), [HALF]),
+    "repeat by one number in a row": (np.repeat, [np.arange(3.0), np.array([2])]),
+    "repeat of nothing by one number": (np.repeat, [np.zeros(0), np.array([3])]),
+    "repeat by a number each": (np.repeat, [np.arange(3.0), np.array([2, 0, 1])]),
     "reshape with a copy": (lambda x: np.reshape(x, (3, 2), copy=True), [HALF]),
 }
 
@@ -65,6 +68,7 @@ def test_a_call_has_numpys_result(name: str) -> None:
             "fweights of float64; they are counts",
         ),
         (lambda x: np.sort(x, kind="bubble"), "is none of"),
+        (lambda x: np.repeat(x, x[0, :2].astype(int), axis=1), "has 3 elements along axis 1"),
         (lambda x: np.stack([x, x], dtype=int), "stack"),
         (
             lambda x: np.bincount(x[0].astype(int), minlength=-1),
