@@ -1,6 +1,7 @@
 """Calls that do not fit a function's parameters: errors that say what to write, in place of Python's.
 
-A function is called as it is; only where Python could not give it its arguments is its signature compared.
+A function is called as it is; only where Python could not give it its arguments is its signature compared. Arguments
+that are numbers, fixed when a node is built, are read here, too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, update_wrapper
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._habits import unknown_keyword
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -111,3 +112,46 @@ def explain_methods(kind: type, names: Iterable[str] = ()) -> None:
         method = own[name]
         if inspect.isfunction(method):
             setattr(kind, name, explained(f"x.{name}", method, method.__module__))
+
+
+def whole(name: str, what: str, value: Any, least: int | None = None) -> int:
+    """Return the argument `what` of a function, which is an integer of at least `least`.
+
+    Raises
+    ------
+    DTypeError
+        If it is no integer.
+    ShapeError
+        If it is less.
+    """
+    try:
+        number = int(value.__index__())
+    except DTypeError:  # a Var: its text says what to write
+        raise
+    except (AttributeError, TypeError):  # an array that is no number has the method, and raises
+        number = None
+    if number is None or isinstance(value, bool):
+        raise DTypeError(
+            f"{name}: {what}={value!r:.60}; it is an integer, fixed when the node is built."
+        )
+    if least is not None and number < least:
+        raise ShapeError(f"{name}: {what}={value!r}; it must be at least {least}.")
+    return number
+
+
+def real_number(name: str, what: str, value: Any) -> float:
+    """Return the argument `what` of a function, which is a real number.
+
+    Raises
+    ------
+    DTypeError
+        If it is none.
+    """
+    try:
+        if not isinstance(value, str):
+            return float(value)
+    except DTypeError:  # a Var: its text says what to write
+        raise
+    except (TypeError, ValueError):
+        pass
+    raise DTypeError(f"{name}: {what}={value!r:.60}; it is a number, fixed when the node is built.")

@@ -23,7 +23,7 @@ def norm_of(name: str, norm: Any) -> str:
     """
     if norm is None:
         return "backward"
-    if norm not in OTHER:
+    if not isinstance(norm, str) or norm not in OTHER:
         raise ShapeError(
             f"fft.{name}: norm={norm!r:.40}; it is 'backward' (only inverse transforms are divided by the "
             "length), 'forward' (only the others are), or 'ortho' (all are, by its square root)."
@@ -103,7 +103,9 @@ def integer(name: str, number: Any) -> int:
     """
     try:
         return int(number.__index__())
-    except AttributeError:
+    except DTypeError:  # a Var: its text says what to write
+        raise
+    except (AttributeError, TypeError):
         raise DTypeError(
             f"fft.{name}: {number!r:.40} is no length or axis; these are integers, fixed when the node is "
             "built."

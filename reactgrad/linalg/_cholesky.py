@@ -108,7 +108,7 @@ def solve_triangular(
     array([2., 3.])
     """
     a, b = nodes((a, b))
-    kind = _TRANS.get(trans)
+    kind = _TRANS.get(trans) if isinstance(trans, int | str) else None
     if kind is None:
         raise DTypeError(f"solve_triangular: trans={trans!r}; it is 0, 1 or 2, or 'N', 'T' or 'C'.")
     if kind == 2:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from reactgrad._calls import real_number
 from reactgrad._errors import DTypeError, MatrixShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
@@ -351,7 +352,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
     (array([2.]), array([2.]), np.int32(1))
     """
     a, b = nodes((a, b))
-    attrs = (None if rcond is None else float(rcond),)
+    attrs = (None if rcond is None else real_number("lstsq", "rcond", rcond),)
     packed = apply(LSTSQ, (a, b), attrs)
     x, s, rank = [apply(op, (packed, a, b), attrs) for op in (SOLUTION, SINGULAR, RANK)]
     apart = b - a @ x

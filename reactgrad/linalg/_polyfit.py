@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.linalg._matrices import nodes
 from reactgrad.linalg._pinv import lstsq
-from reactgrad.nodes._handle import Handle
 from reactgrad.ops._astype import astype
 from reactgrad.ops._complex import imag, real
 from reactgrad.ops._deferred import deferred
@@ -75,8 +75,7 @@ def polyfit(
     array([2., 1.])
     """
     _refuse_further_results(full, cov)
-    if not hasattr(deg, "__index__") or isinstance(deg, Handle) or deg < 0:
-        raise DTypeError(f"polyfit(deg={deg!r:.60}): the degree is an integer from 0.")
+    deg = whole("polyfit", "deg", deg, 0)
     x, y, *weights = nodes((x, y) if w is None else (x, y, w))
     _check(x, y, *weights)
     if rcond is None and x.shape[0] is not None:

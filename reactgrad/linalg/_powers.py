@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reactgrad._errors import DTypeError, MatrixShapeError, ShapeError
+from reactgrad._calls import whole
+from reactgrad._errors import MatrixShapeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.array_api._on_host import on_host
@@ -52,10 +53,7 @@ def matrix_power(a: Any, n: int) -> Any:
            [55, 34]])
     """
     a = node(a)
-    try:
-        power = int(n.__index__())
-    except AttributeError:
-        raise DTypeError(f"matrix_power: n={n!r:.60}; it is an integer.") from None
+    power = whole("matrix_power", "n", n)
     found = a._graph._host.specs[a._slot]
     if found is not None:
         square_shape("matrix_power", found)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from reactgrad._errors import MatrixShapeError, ShapeError
+from reactgrad._calls import whole
+from reactgrad._errors import MatrixShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _factor as kernels
@@ -270,9 +271,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     (2, 3, 6)
     """
     a = node(a)
-    if ind <= 0:
-        raise ShapeError(f"tensorinv: ind={ind}; it is the number of first axes, at least 1.")
-    shape = _known(a)
+    ind, shape = whole("tensorinv", "ind", ind, 1), _known(a)
     first, last = shape[:ind], shape[ind:]
     return reshape(inv(reshape(a, (-1, prod(last)))), (*last, *first))
 
@@ -320,7 +319,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
             f"tensorsolve: the first axes of a, {a.shape[: b.ndim]}, must be those of b, {b.shape}, and hold "
             f"as many elements as the last ones, {shape}."
         )
-    return reshape(solve(reshape(a, (-1, size)), reshape(b, -1)), shape)
+    rows = prod(_known(a)[: b.ndim])
+    return reshape(solve(reshape(a, (rows, size)), reshape(b, -1)), shape)
 
 
 add_kernels(kernels.register, on_host(kernels.NAMES))

@@ -227,7 +227,7 @@ def _power_base(g: Any, ans: Any, a: Any, b: Any) -> Any:
         if exponent == 0:
             return None
         return g * exponent if exponent == 1 else times(g, exponent * raised(a, exponent - 1))
-    return where(equal(b, 0), 0.0, times(times(g, b), power(a, where(equal(b, 0), 1, b - 1))))
+    return times(times(g, b), power(a, b - 1))  # a factor of 0 wins
 
 
 def _power_exponent(g: Any, ans: Any, a: Any, b: Any) -> Any:

@@ -190,6 +190,15 @@ def _standardized(x: Any, axis: Axis, eps: float) -> Any:
     return apply(ROWS, (apply(KEPT, (x,), (axis, eps)), x), (axis, eps))
 
 
+def refuse_lengths(name: str, weight: Any) -> None:
+    """Refuse the lengths of the normalised axes, which PyTorch takes in the place of weights."""
+    if isinstance(weight, list | tuple) and all(type(n) is int for n in weight):
+        raise DTypeError(
+            f"{name}: weight={weight!r:.60}. To normalise over the last axes write axis=, as axis=-1 or "
+            "axis=(-2, -1); weights are a Var or an array."
+        )
+
+
 def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, /, *, axis: Axis = -1, eps: float = 1e-5
 ) -> Any:
@@ -231,11 +240,7 @@ def layer_norm(
         raise DTypeError(
             f"layer_norm: eps={eps!r:.60}; it is a number, fixed when the node is built."
         )
-    if isinstance(weight, list | tuple) and all(type(n) is int for n in weight):
-        raise DTypeError(
-            f"layer_norm: weight={weight!r:.60}. To normalise over the last axes write axis=, as axis=-1 or "
-            "axis=(-2, -1); weights are a Var or an array."
-        )
+    refuse_lengths("layer_norm", weight)
     y = _standardized(node(x, weight, bias), axis_of(axis), float(eps))
     if weight is not None:
         y = y * weight

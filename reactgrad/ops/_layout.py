@@ -211,9 +211,11 @@ def shape_attr(name: str, shape: Any) -> tuple[int, ...]:
     many = shape if isinstance(shape, tuple | list | np.ndarray) else (shape,)
     try:
         return tuple(int(n.__index__()) for n in many)
-    except AttributeError:
+    except DTypeError:  # a Var: its text says what to write
+        raise
+    except (AttributeError, TypeError):
         raise DTypeError(
-            f"{name}: a shape is an integer or a tuple of integers, not {shape!r}."
+            f"{name}: a shape is an integer or a tuple of integers, not {shape!r:.60}."
         ) from None
 
 

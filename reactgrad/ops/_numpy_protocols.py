@@ -15,6 +15,7 @@ from reactgrad._calls import misfit
 from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.ops import UFUNCS
 from reactgrad.ops._families import for_numpy
+from reactgrad.ops._join import converted
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -199,8 +200,8 @@ def _concatenate(
     return ops.concatenate(arrays, axis, dtype=dtype, casting=casting)
 
 
-def _stack(arrays: Any, axis: int = 0) -> Any:
-    return ops.stack(arrays, axis)
+def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    return converted("stack", ops.stack(arrays, axis), dtype, casting)
 
 
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
@@ -211,8 +212,8 @@ def _transpose(a: Any, axes: Any = None) -> Any:
     return ops.transpose(a, axes)
 
 
-def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
-    return ops.reshape(a, shape, order)
+def _reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    return ops.reshape(a, shape, order, copy=copy)
 
 
 def _broadcast_to(array: Any, shape: Any) -> Any:

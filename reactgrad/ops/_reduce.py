@@ -163,8 +163,12 @@ def axis_of(axis: Any) -> Axis:
         return axis
     try:
         return int(axis.__index__())
-    except AttributeError:
-        raise DTypeError(f"axis={axis!r}: an axis is an integer, or several in a tuple.") from None
+    except DTypeError:  # a Var: its text says what to write
+        raise
+    except (AttributeError, TypeError):
+        raise DTypeError(
+            f"axis={axis!r:.60}: an axis is an integer, or several in a tuple."
+        ) from None
 
 
 def started(y: Any, initial: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import DeviceError, DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.backend._spec import DType, Shape
@@ -143,12 +144,7 @@ def normal_axis(name: str, axis: Any, ndim: int) -> int:
     AxisError
         If there is no such axis among `ndim`.
     """
-    try:
-        number = int(axis.__index__())
-    except AttributeError:
-        raise DTypeError(f"{name}: axis must be an integer, not {axis!r}.") from None
-    if isinstance(axis, bool):  # NumPy's functions do not agree on what it means
-        raise DTypeError(f"{name}: axis must be an integer, not {axis!r}.")
+    number = whole(name, "axis", axis)  # NumPy's functions do not agree on what a boolean means
     if not -ndim <= number < ndim:
         raise AxisError(
             f"{name}: axis {number} does not exist in a value with {ndim} axes; it must be from "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Cuts, Key, Spec, spec, split_key, unbind_key
 from reactgrad.nodes._handle import Handle, apply, holds_handles
@@ -92,7 +93,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) ->
     [(1,), (2,), (1,)]
     """
     cuts = _cuts(indices_or_sections)
-    x, at = node(x), _axis("split", axis)
+    x, at = node(x), whole("split", "axis", axis)
     if isinstance(cuts, int):
         return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(cuts)])
     # Each part knows only the cuts at its own ends: all cuts for each would be quadratic.
@@ -145,7 +146,7 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
     >>> high.value
     array([2., 4.])
     """
-    x, at = node(x), _axis("unbind", axis)
+    x, at = node(x), whole("unbind", "axis", axis)
     count = x.shape[normal_axis("unbind", at, x.ndim)]
     if count is None:
         raise ShapeError(
@@ -153,13 +154,6 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
             "and so not how many parts there are. Set it first, or declare the length."
         )
     return tuple([apply(UNBIND, (x,), (at, count, part)) for part in range(count)])
-
-
-def _axis(name: str, axis: Any) -> int:
-    try:
-        return int(axis.__index__())
-    except AttributeError:
-        raise DTypeError(f"{name}: axis must be an integer, not {axis!r}.") from None
 
 
 def _cuts(given: Any) -> Cuts:

@@ -123,7 +123,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no axis": (lambda x: rg.split(x, 2, axis=1), IndexError, "axis 1 does not exist"),
     "a number": (lambda x: rg.split(x.sum(), 1), IndexError, "no axes"),
     "unbind no axis": (lambda x: rg.unbind(x, axis=2), IndexError, "axis 2 does not exist"),
-    "unbind a word": (lambda x: rg.unbind(x, axis="a"), TypeError, "axis must be an integer"),
+    "unbind a word": (lambda x: rg.unbind(x, axis="a"), TypeError, "axis=.a.; it is an integer"),
 }
 
 

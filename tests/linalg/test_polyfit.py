@@ -113,7 +113,7 @@ def test_less_points_than_coefficients_with_a_length_that_is_not_known() -> None
     (lambda x: np.polyfit(x, x, 1, w=[1.0]), rg.ShapeError, "one weight"),
     (lambda x: np.polyfit(x[None], x, 1), rg.ShapeError, "of one axis"),
     (lambda x: np.polyfit(x[:0], x[:0], 1), rg.ShapeError, "needs one"),
-    (lambda x: np.polyfit(x, x, -1), rg.DTypeError, "integer from 0"),
+    (lambda x: np.polyfit(x, x, -1), rg.ShapeError, "deg=-1; it must be at least 0"),
     (lambda x: np.polyfit(x, x, 1, full=True), rg.DTypeError, r"rg\.linalg\.lstsq"),
     (lambda x: np.polyfit(x, x, 1, cov=True), rg.DTypeError, r"rg\.linalg\.inv"),
 ])  # fmt: skip

@@ -331,7 +331,7 @@ def test_labels_that_do_not_fit_are_said_when_the_node_is_built() -> None:
         rg.cross_entropy(x, [0, 1, 2])
     with pytest.raises(rg.ShapeError, match="numbers of classes are integers"):
         rg.cross_entropy(x, np.zeros(3))  # which would broadcast
-    with pytest.raises(rg.DTypeError, match="classes lie along one axis"):
+    with pytest.raises(rg.DTypeError, match="axis=.*it is an integer"):
         rg.cross_entropy(x, np.zeros((4, 3)), None)  # type: ignore[arg-type]
     with pytest.raises(rg.AxisError, match="axis 2 does not exist"):
         rg.cross_entropy(x, np.zeros((4, 3)), 2)

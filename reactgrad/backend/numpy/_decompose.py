@@ -56,7 +56,7 @@ def register(xp: Any, kind: str) -> None:
         size = xp.abs(w)
         order = xp.argsort(size, axis=-1)[..., ::-1]
         u = xp.take_along_axis(v, order[..., None, :], -1)
-        sign = xp.take_along_axis(xp.sign(w), order, -1)
+        sign = xp.take_along_axis(xp.copysign(xp.ones_like(w), w), order, -1)  # 0 has one, too
         vh = (u * sign[..., None, :]).swapaxes(-1, -2).conj()
         return u, xp.take_along_axis(size, order, -1), vh
 

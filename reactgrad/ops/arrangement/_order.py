@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels
 from reactgrad.backend._parts import flip_key
@@ -134,6 +136,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """
     a = node(a)
     ndim, axis = a.ndim, normal_axis("rollaxis", axis, a.ndim)
+    start = whole("rollaxis", "start", start)
     before = start + ndim if start < 0 else start
     if not 0 <= before <= ndim:
         raise AxisError(f"rollaxis: start={start} must be from {-ndim} to {ndim}.")
@@ -171,7 +174,7 @@ def permute_dims(a: Any, axes: tuple[int, ...] | None = None) -> Any:
 
 
 def _axes(given: Any) -> tuple[int, ...]:
-    axes: Any = axis_of(given if hasattr(given, "__index__") else tuple(given))
+    axes: Any = axis_of(tuple(given) if isinstance(given, Iterable) else given)
     return axes if isinstance(axes, tuple) else (axes,)
 
 
@@ -308,10 +311,10 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
            [1, 3]])
     """
     m = node(m)
-    plane = normal_axes("rot90", _axes(tuple(axes)), m.ndim)
+    plane = normal_axes("rot90", _axes(axes), m.ndim)
     if len(plane) != 2:
         raise ShapeError(f"rot90 turns in the plane of two axes, not of {axes!r}.")
-    k %= 4
+    k = whole("rot90", "k", k) % 4
     if k == 0:
         return alias(m)
     if k == 2:

@@ -151,9 +151,9 @@ def _check(mode: Any, given: dict[str, Any]) -> None:
             "pad(mode=function): the function would write into an array, which no version knows. Join the parts, "
             "rg.concatenate([before, x, after]), or wrap the call with rg.lift."
         )
-    if mode not in _KEYWORDS and mode not in OF_ELEMENTS:
+    if not isinstance(mode, str) or (mode not in _KEYWORDS and mode not in OF_ELEMENTS):
         raise DTypeError(
-            f"pad(mode={mode!r}): write one of {', '.join(sorted({*_KEYWORDS, *OF_ELEMENTS}))}."
+            f"pad(mode={mode!r:.60}): write one of {', '.join(sorted({*_KEYWORDS, *OF_ELEMENTS}))}."
         )
     for name in given:
         if name != _KEYWORDS.get(mode):

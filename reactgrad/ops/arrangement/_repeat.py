@@ -120,6 +120,10 @@ def _infer_numbers(specs: tuple[Spec, ...], attrs: Attrs) -> None:
 REPEAT_NUMBERS = Op("repeat_numbers", _infer_numbers, (None,), (None,))
 
 
+def _serves(count: int | None, length: int | None) -> bool:
+    return None in (count, length) or count in (1, length)
+
+
 @deferred_each(without=("repeats",))
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """Return `a` with each element along an axis several times.
@@ -163,8 +167,13 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     repeats = stacked(repeats)
     if isinstance(repeats, Handle):
         counts: Any = repeats
-        if not counts.ndim:
-            counts = spread_like(counts, apply(AXIS_NUMBERS, (a,), (at,)))
+        if counts.ndim > 1 or (counts.ndim and not _serves(counts.shape[0], a.shape[at])):
+            raise ShapeError(
+                f"repeat: {a.label!r} has {a.shape[at]} elements along axis {axis}, and there are numbers of "
+                f"shape {counts.shape}; give one number for all, or one for each."
+            )
+        # One number serves all elements, and other counts than there are elements are refused.
+        counts = spread_like(counts, apply(AXIS_NUMBERS, (a,), (at,)))
         numbers = apply(REPEAT_NUMBERS, (counts,))
         return a[(*[slice(None)] * at, numbers)]
     counts = np.asarray(repeats)

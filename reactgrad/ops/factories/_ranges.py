@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._calls import whole
 from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, current_graph, stacked
 from reactgrad.ops._astype import astype
@@ -156,15 +156,7 @@ def _last(stop: Any, start: Any, dtype: Any) -> Any:
 
 
 def _count(name: str, num: Any) -> int:
-    try:
-        count = int(num.__index__())
-    except AttributeError:
-        raise DTypeError(
-            f"{name}: num={num!r:.40} is the number of elements, an integer."
-        ) from None
-    if count < 0:
-        raise ShapeError(f"{name}: num={count} cannot be negative.")
-    return count
+    return whole(name, "num", num, 0)
 
 
 def logspace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._layout import shape_attr
 from reactgrad.ops._lengths import DIAGONAL
 from reactgrad.ops._operand import nodes_of
 from reactgrad.ops._shapes import broadcast, normal_axis
@@ -78,9 +80,17 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     array([ 4, 11])
     """
     places = tuple(multi_index)
-    dims = (dims,) if isinstance(dims, int | np.integer) else tuple(dims)
-    modes = mode if isinstance(mode, str) else tuple(mode)
-    return apply(FLAT, places, (tuple(map(int, dims)), modes, order))
+    dims = shape_attr("ravel_multi_index", dims)
+    modes = mode if isinstance(mode, str) or not isinstance(mode, Iterable) else tuple(mode)
+    for one in modes if isinstance(modes, tuple) else (modes,):
+        _one_of("ravel_multi_index", "mode", one, ("raise", "wrap", "clip"))
+    _one_of("ravel_multi_index", "order", order, ("C", "F"))
+    return apply(FLAT, places, (dims, modes, order))
+
+
+def _one_of(name: str, what: str, given: Any, words: tuple[str, ...]) -> None:
+    if given not in words:
+        raise DTypeError(f"{name}({what}={given!r:.60}): write one of {', '.join(words)}.")
 
 
 def _infer_places(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -102,8 +112,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     >>> rows.value, columns.value
     (array([1, 2]), array([0, 3]))
     """
-    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    both = apply(PLACES, (indices,), (tuple(map(int, shape)), order))
+    shape = shape_attr("unravel_index", shape)
+    _one_of("unravel_index", "order", order, ("C", "F"))
+    both = apply(PLACES, (indices,), (shape, order))
     return tuple(both[i] for i in range(len(shape)))
 
 

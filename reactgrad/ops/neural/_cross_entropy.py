@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import real_number, whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nodes._handle import Handle, stacked
 from reactgrad.ops._deferred import deferred_each
@@ -86,15 +87,11 @@ def cross_entropy(
     >>> y.value
     array([0.12692801, 0.69314718])
     """
-    try:
-        axis = int(axis.__index__())
-    except AttributeError:
-        raise DTypeError(
-            f"cross_entropy: axis={axis!r}; classes lie along one axis, an integer."
-        ) from None
+    axis = whole("cross_entropy", "axis", axis)
     wanted: Any = stacked(labels)
     wanted = wanted if isinstance(wanted, Handle) else np.asarray(wanted)
     logits = node(logits, wanted, weight)
+    label_smoothing = real_number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise DTypeError(
             f"cross_entropy: label_smoothing={label_smoothing!r:.40}; it is a part, from 0 to 1."

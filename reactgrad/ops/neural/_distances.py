@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad import ops
+from reactgrad._calls import whole
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import maximum, minimum, relu
 from reactgrad.ops._operand import node, nodes_of
@@ -35,6 +36,7 @@ def cosine_similarity(x1: Any, x2: Any, /, axis: int = 1, eps: float = 1e-8) -> 
     array([0.707107])
     """
     one, other = nodes_of(x1, x2)
+    axis = whole("cosine_similarity", "axis", axis)
     long = one.shape[axis:][:1]
     if one.ndim != other.ndim or long != other.shape[axis:][:1] or None in long:
         one, other = ops.broadcast_arrays(one, other)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad import ops
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _embedding
@@ -116,5 +117,6 @@ def one_hot(input: Any, num_classes: int) -> Any:
     numbers: Any = input if isinstance(input, Handle) else graph_of((input,)).const(input)
     if numbers.dtype.kind not in "iu":
         raise DTypeError(f"rg.one_hot of {numbers.dtype}: classes are numbered by integers.")
-    hits = equal(expand_dims(numbers, -1), np.arange(num_classes))
+    count = whole("one_hot", "num_classes", num_classes, 0)
+    hits = equal(expand_dims(numbers, -1), np.arange(count))
     return ops.astype(hits, np.int64)

@@ -74,7 +74,7 @@ def interpolate(
     array([[[0. , 1.5, 3. ]]])
     """
     x = operand(input)
-    if mode not in _MODES:
+    if not isinstance(mode, str) or mode not in _MODES:
         raise DTypeError(f"interpolate: mode={mode!r:.60}; it is one of {', '.join(_MODES)}.")
     kind, wanted = _MODES[mode]
     axes = x.ndim - 2

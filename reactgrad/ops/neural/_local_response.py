@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from reactgrad._calls import real_number, whole
 from reactgrad._errors import ShapeError
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import power, square
 from reactgrad.ops.neural._resampling import resample
-from reactgrad.ops.neural._space import operand, whole
+from reactgrad.ops.neural._space import operand
 
 
 @deferred
@@ -49,6 +50,8 @@ def local_response_norm(
     """
     x = operand(input)
     size = whole("local_response_norm", "size", size, 1)
+    given = {"alpha": alpha, "beta": beta, "k": k}
+    alpha, beta, k = [real_number("local_response_norm", what, one) for what, one in given.items()]
     if x.ndim < 3:
         raise ShapeError(
             f"local_response_norm of an array of shape {tuple(x.shape)}: images have samples, channels and at least "

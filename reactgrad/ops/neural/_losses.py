@@ -23,7 +23,6 @@ from reactgrad.ops._elementwise import (
     log,
     log1p,
     maximum,
-    minimum,
     relu,
     square,
 )
@@ -169,8 +168,8 @@ def huber_loss(input: Any, target: Any, /, *, reduction: str = "mean", delta: fl
     """
     _positive("huber_loss", "delta", delta)
     one, other = _pair("huber_loss", input, target)
-    apart = absolute(one - other)
-    near = minimum(apart, delta)
+    apart = one - other
+    near = ops.clip(apart, -delta, delta)
     return reduced("huber_loss", near * (apart - 0.5 * near), reduction)
 
 
@@ -192,8 +191,8 @@ def smooth_l1_loss(
         return l1_loss(input, target, reduction=reduction)
     _positive("smooth_l1_loss", "beta", beta)
     one, other = _pair("smooth_l1_loss", input, target)
-    apart = absolute(one - other)
-    near = minimum(apart, beta)
+    apart = one - other
+    near = ops.clip(apart, -beta, beta)
     return reduced("smooth_l1_loss", near * (apart - 0.5 * near) / beta, reduction)
 
 

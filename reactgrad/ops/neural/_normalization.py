@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
+from reactgrad._calls import real_number, whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _root_mean_square
@@ -20,7 +21,7 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._elementwise import sqrt
-from reactgrad.ops._layer_norm import layer_norm
+from reactgrad.ops._layer_norm import layer_norm, refuse_lengths
 from reactgrad.ops._operand import in_dtype
 from reactgrad.ops._reduce import Axis, axis_of, sum
 from reactgrad.ops._shapes import normal_axes
@@ -164,6 +165,7 @@ def group_norm(
     x = _node(input, weight, bias)
     _channels("group_norm", x, 2)
     channels = x.shape[1]
+    num_groups = whole("group_norm", "num_groups", num_groups)
     if num_groups < 1 or (channels is not None and channels % num_groups):
         raise ShapeError(
             f"rg.group_norm of {channels} channels in {num_groups} groups: the groups divide the channels."
@@ -251,8 +253,10 @@ def rms_norm(
     >>> y.value.round(4)
     array([[0.8485, 1.1314]])
     """
+    refuse_lengths("rms_norm", weight)
     x = _node(input, weight)
     if eps is None:
         eps = float(np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps)
-    y = over(x, apply(ROOT_MEAN_SQUARE, (x,), (axis_of(axis), float(eps))))
+    root = apply(ROOT_MEAN_SQUARE, (x,), (axis_of(axis), real_number("rms_norm", "eps", eps)))
+    y = over(x, root)
     return y if weight is None else y * weight

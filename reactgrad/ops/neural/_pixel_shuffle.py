@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._deferred import deferred
-from reactgrad.ops.neural._space import operand, whole
+from reactgrad.ops.neural._space import operand
 
 
 def _infer_shuffle(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._calls import whole
+from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Handle, stacked
 from reactgrad.ops._layout import expand_dims, squeeze
@@ -16,29 +17,6 @@ def operand(x: Any) -> Any:
     """Return a Var, or what a caller wrote in its place as something with axes."""
     x = stacked(x)
     return x if isinstance(x, Handle) or hasattr(x, "ndim") else np.asarray(x)
-
-
-def whole(name: str, what: str, value: Any, least: int) -> int:
-    """Return an argument that is an integer of at least `least`.
-
-    Raises
-    ------
-    DTypeError
-        If it is no integer.
-    ShapeError
-        If it is less.
-    """
-    try:
-        number = int(value.__index__())
-    except AttributeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise DTypeError(
-            f"{name}: {what}={value!r:.60}; it is an integer, fixed when the node is built."
-        )
-    if number < least:
-        raise ShapeError(f"{name}: {what}={value!r}; it must be at least {least}.")
-    return number
 
 
 def each(name: str, what: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]:

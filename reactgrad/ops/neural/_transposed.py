@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._operand import node
 from reactgrad.ops.neural._convolution import TRANSPOSE, along_channels, differ
-from reactgrad.ops.neural._space import each, operand, whole, with_samples, without_samples
+from reactgrad.ops.neural._space import each, operand, with_samples, without_samples
 
 
 def _conv_transpose(

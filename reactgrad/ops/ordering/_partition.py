@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
@@ -22,7 +23,7 @@ from reactgrad.ops.ordering._take import take_along_axis
 
 def _checked(name: str, one: Spec, kth: tuple[int, ...], axis: int) -> None:
     length = one.shape[normal_axis(name, axis, len(one.shape))]
-    for k in kth:
+    for k in () if 0 in one.shape else kth:  # as in NumPy
         if length is not None and not -length <= k < length:
             raise ShapeError(f"{name}: there is no place {k} along axis {axis} of {one!r}.")
 
@@ -104,7 +105,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
     """
     _check_kind("partition", kind)
     a, axis = flat_or_axis(a, axis)
-    return apply(PARTITION, (a,), (_places("partition", kth), int(axis)))
+    return apply(PARTITION, (a,), (_places("partition", kth), whole("partition", "axis", axis)))
 
 
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:
@@ -141,7 +142,9 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introsele
     """
     _check_kind("argpartition", kind)
     a, axis = flat_or_axis(a, axis)
-    return apply(ARGPARTITION, (a,), (_places("argpartition", kth), int(axis)))
+    return apply(
+        ARGPARTITION, (a,), (_places("argpartition", kth), whole("argpartition", "axis", axis))
+    )
 
 
 # --- topk ----------------------------------------------------------------------------------------
@@ -198,12 +201,9 @@ def topk(
     >>> values.value, indices.value
     (array([9., 4.]), array([1, 2]))
     """
-    try:
-        count = int(k.__index__())
-    except AttributeError:
-        raise DTypeError(f"topk: k is an integer, not {k!r:.60}.") from None
+    count, axis = whole("topk", "k", k), whole("topk", "axis", axis)
     row = with_axis(x)
-    indices = apply(TOPK, (row,), (count, int(axis), bool(largest), bool(sorted)))
+    indices = apply(TOPK, (row,), (count, axis, bool(largest), bool(sorted)))
     values = take_along_axis(row, indices, axis)
     if np.ndim(x) == 0 and count:
         return values[0], indices[0]

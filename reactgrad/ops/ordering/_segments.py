@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -115,7 +116,11 @@ def _operands(
     numbers = numbers_of(name, segment_ids)
     if num_segments is None and not isinstance(numbers, Handle):
         num_segments = int(numbers.max()) + 1 if numbers.size else 0
-    return given(data), numbers, None if num_segments is None else int(num_segments)
+    return (
+        given(data),
+        numbers,
+        None if num_segments is None else whole(name, "num_segments", num_segments, 0),
+    )
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:

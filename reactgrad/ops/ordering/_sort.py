@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -24,7 +25,7 @@ from reactgrad.ops.ordering._take import take_along_axis
 add_kernels(_ordering.register, on_host(_ordering.NAMES))
 
 INTP = np.dtype(np.intp)
-KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 
 def _infer_sort(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -54,9 +55,10 @@ ARGSORT = Op("argsort", _infer_argsort, (None,), (None,))
 def _kind(name: str, kind: str | None, order: Any, stable: bool | None) -> str | None:
     if order is not None:
         raise DTypeError(f"{name}: order={order!r} names fields, and values here have none.")
-    if kind not in KINDS:
+    known = [one for one in KINDS if isinstance(kind, str) and one.startswith(kind or " ")]
+    if kind is not None and not known:
         raise DTypeError(f'{name}: kind={kind!r} is none of "quicksort", "heapsort" and "stable".')
-    return "stable" if stable else kind
+    return "stable" if stable else known[0] if known else None
 
 
 def flat_or_axis(x: Any, axis: int | None, default: int = 0) -> tuple[Any, int]:
@@ -114,7 +116,11 @@ def sort(
     array([0., 1., 0.])
     """
     a, axis = flat_or_axis(a, axis)
-    return apply(SORT, (a,), (int(axis), _kind("sort", kind, order, stable), bool(descending)))
+    return apply(
+        SORT,
+        (a,),
+        (whole("sort", "axis", axis), _kind("sort", kind, order, stable), bool(descending)),
+    )
 
 
 def argsort(
@@ -163,7 +169,7 @@ def argsort(
     """
     a, axis = flat_or_axis(a, axis)
     way = _kind("argsort", kind, order, kind is None if stable is None else stable)
-    return apply(ARGSORT, (a,), (int(axis), way, bool(descending)))
+    return apply(ARGSORT, (a,), (whole("argsort", "axis", axis), way, bool(descending)))
 
 
 def numpy_argsort(
@@ -248,7 +254,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     ]
     if not keys:
         raise ShapeError("lexsort needs at least one key.")
-    return apply(LEXSORT, keys, (int(axis),))
+    return apply(LEXSORT, keys, (whole("lexsort", "axis", axis),))
 
 
 @deferred

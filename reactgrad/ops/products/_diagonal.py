@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, read_dtype, spec
 from reactgrad.backend.array_api import _diagonal as _standard
@@ -118,7 +119,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     >>> y.value
     array([1., 4.])
     """
-    return apply(DIAGONAL, (a,), (axis_of(offset), axis_of(axis1), axis_of(axis2), False))
+    return apply(
+        DIAGONAL, (a,), (whole("diagonal", "offset", offset), axis_of(axis1), axis_of(axis2), False)
+    )
 
 
 @deferred
@@ -159,7 +162,7 @@ def diag(v: Any, k: int = 0) -> Any:
         )
     if v.ndim == 2:
         return diagonal(v, k)
-    return apply(PLACE_DIAGONAL, (v,), (None, axis_of(k), -2, -1, True))
+    return apply(PLACE_DIAGONAL, (v,), (None, whole("diag", "k", k), -2, -1, True))
 
 
 @deferred

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply
@@ -180,8 +182,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _pairs(axes: Any, first: int, second: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    if hasattr(axes, "__index__"):
-        count = int(axes.__index__())
+    if hasattr(axes, "__index__") and not isinstance(axes, Iterable):
+        count = whole("tensordot", "axes", axes)
         if not 0 <= count <= min(first, second):
             raise ShapeError(
                 f"tensordot over {count} axes of values with {first} and {second}: both need so many."

@@ -172,7 +172,7 @@ def _found_path(
         path, _ = np.einsum_path(
             "".join([letters.get(one, one) for one in text]), *samples, optimize=optimize
         )
-    except (TypeError, KeyError, ValueError, RuntimeError) as error:
+    except (TypeError, KeyError, ValueError, IndexError, RuntimeError) as error:
         raise ShapeError(f"einsum with optimize={optimize!r:.60}: {error}.") from None
     return tuple([tuple(sorted(step)) for step in path[1:]])
 
@@ -233,7 +233,10 @@ def einsum_path(*operands: Any, optimize: Any = "greedy") -> tuple[list[Any], st
         np.broadcast_to(np.float64(0.0), _lengths(one)) if isinstance(one, Handle) else one
         for one in arrays
     ]
-    return np.einsum_path(text, *samples, optimize=optimize)
+    try:
+        return np.einsum_path(text, *samples, optimize=optimize)
+    except (TypeError, KeyError, ValueError, IndexError, RuntimeError) as error:
+        raise ShapeError(f"einsum_path with optimize={optimize!r:.60}: {error}.") from None
 
 
 def _lengths(x: Any) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
 from reactgrad.ops import _matmul
 from reactgrad.ops.products import _cross, _diagonal, _dot
@@ -39,6 +40,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     array([0., 0., 1.])
     """
     x1, x2 = variables(x1, x2)
+    axis = whole("linalg.cross", "axis", axis)
     for x in (x1, x2):
         if x.ndim and -x.ndim <= axis < x.ndim and x.shape[axis] not in (3, None):
             raise ShapeError(

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, read_dtype, spec
 from reactgrad.backend.array_api import _triangle as _standard
@@ -193,7 +194,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 def _from(name: str, arr: Any, k: int, upper: bool) -> tuple[Any, Any]:
-    k = int(k.__index__())
+    k = whole(name, "k", k)
     if not isinstance(arr, Handle):
         shape = np.shape(arr)
         if len(shape) != 2:

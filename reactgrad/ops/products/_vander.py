@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api import _vander as _standard
@@ -14,7 +15,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import times
 from reactgrad.ops._layout import expand_dims
-from reactgrad.ops._reduce import axis_of, sum
+from reactgrad.ops._reduce import sum
 
 add_kernels(_vander.register, _standard.register)
 
@@ -71,7 +72,5 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     array([[4., 2., 1.],
            [9., 3., 1.]])
     """
-    count = axis_of(N)
-    if isinstance(count, int) and count < 0:
-        raise ShapeError(f"vander: N={N}; a number of powers is not negative.")
+    count = None if N is None else whole("vander", "N", N, 0)
     return apply(VANDER, (x,), (count, bool(increasing), 0))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
+from reactgrad._calls import real_number
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.ops._clip import clip
 from reactgrad.ops._complex import conj, imag, real
@@ -169,29 +170,28 @@ def cov(
     array([[ 1., -1.],
            [-1.,  1.]])
     """
-    if ddof is not None and ddof != int(ddof):
+    less = (0.0 if bias else 1.0) if ddof is None else real_number("cov", "ddof", ddof)
+    if not less.is_integer():
         raise DTypeError(f"cov: ddof={ddof!r}; it is an integer.")
     x = _variables("cov", m, y, rowvar, dtype, fweights, aweights)
     weights = _weights(x, fweights, aweights)
-    if ddof is None:
-        ddof = 0 if bias else 1
     if weights is None:
         apart = weighted = x - mean(x, 1, keepdims=True)
-        factor = length(x, 1) - float(ddof)
+        factor = length(x, 1) - less
     else:
         total = sum(weights)
-        apart = x - sum(x * weights, 1, keepdims=True) / total
+        apart = in_dtype(x - sum(x * weights, 1, keepdims=True) / total, x.dtype)
         weighted = apart * weights
         factor = total
-        if ddof and aweights is None:
-            factor = total - float(ddof)
-        elif ddof:
+        if less and aweights is None:
+            factor = total - less
+        elif less:
             apiece = sum(weights * in_dtype(node(aweights, x), weights.dtype))
-            factor = total - apiece * float(ddof) / total
+            factor = total - apiece * less / total
     # As NumPy: a product with the reciprocal, which is infinite where no degree of freedom is left.
     share = 1.0 / maximum(factor, 0.0)
     product = matmul(apart, transpose(conj(weighted) if x.dtype.kind == "c" else weighted))
-    found = product * share
+    found = in_dtype(product * share, product.dtype)
     return reshape(found, ()) if found.shape == (1, 1) else found
 
 
@@ -219,6 +219,8 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
         if given is None:
             continue
         one = node(given, x)
+        if word == "fweights" and one.dtype.kind not in "iub":
+            raise DTypeError(f"cov: fweights of {one.dtype}; they are counts, of integers.")
         if one.ndim != 1 or (None not in (one.shape[0], x.shape[1]) and one.shape[0] != x.shape[1]):
             raise ShapeError(
                 f"cov: {word} of shape {one.shape} for {x.shape[1]} observations; it is one row of that "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -92,10 +93,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     array([1., 3., 5.])
     """
     a = node(a, prepend, append)
-    if n == 0:
+    if whole("diff", "n", n, 0) == 0:
         return a
-    if n < 0:
-        raise ShapeError(f"diff: n={n}; differences are taken 0 times or more.")
     if a.ndim == 0:
         raise ShapeError(
             "diff of a single number: it has no neighbours. It needs at least one axis."
@@ -269,9 +268,9 @@ def unwrap(
             raise DTypeError(
                 f"unwrap: {word}={value!r:.60}; it is a number, fixed when the node is built."
             )
-        whole = isinstance(value, int | np.integer)
-        fixed.append(None if value is None else int(value) if whole else float(value))
-    return apply(UNWRAP, (node(p),), (fixed[0], int(axis), fixed[1]))
+        integral = isinstance(value, int | np.integer)
+        fixed.append(None if value is None else int(value) if integral else float(value))
+    return apply(UNWRAP, (node(p),), (fixed[0], whole("unwrap", "axis", axis), fixed[1]))
 
 
 # --- slopes ---------------------------------------------------------------------------------------------

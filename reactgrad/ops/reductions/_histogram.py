@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, register_anywhere, spec
 from reactgrad.backend.numpy import _histograms
@@ -112,7 +114,7 @@ OF_BIN = Op(
 def _span(name: str, given: Any) -> tuple[float, float] | None:
     if given is None:
         return None
-    ends: list[Any] = list(given)
+    ends: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if len(ends) != 2 or any(isinstance(one, Handle) for one in ends):
         raise DTypeError(
             f"{name}: range={given!r:.60}; it is two numbers, fixed when the node is built. For edges that "
@@ -324,9 +326,10 @@ def histogramdd(
 
 
 def _for_each(word: str, given: Any, width: int) -> list[Any]:
-    if len(given) != width:
-        raise ShapeError(f"histogramdd: {len(given)} {word} for {width} axes; give one for each.")
-    return list(given)
+    found = list(given) if isinstance(given, Iterable) else [given]
+    if len(found) != width:
+        raise ShapeError(f"histogramdd: {len(found)} {word} for {width} axes; give one for each.")
+    return found
 
 
 def histogram2d(
@@ -444,4 +447,4 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """
     x = node(x, weights)
     operands = (x,) if weights is None else (x, node(weights, x))
-    return apply(BINCOUNT, operands, (int(minlength),))
+    return apply(BINCOUNT, operands, (whole("bincount", "minlength", minlength, 0),))

@@ -6,6 +6,7 @@ import math
 from importlib import import_module
 from typing import Any
 
+from reactgrad._calls import real_number
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels
 from reactgrad.backend.array_api._on_host import on_host
@@ -97,7 +98,7 @@ def of_vectors(x: Any, order: Any, axis: Axis, keepdims: bool) -> Any:
         return in_dtype(count_nonzero(x, axis, keepdims=keepdims), real_dtype(x.dtype))
     if order == 1:
         return sum(absolute(x), axis, keepdims=keepdims)
-    return apply(NORM, (x,), (float(order), axis, keepdims))
+    return apply(NORM, (x,), (real_number("norm", "ord", order), axis, keepdims))
 
 
 def of_matrices(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from reactgrad._calls import real_number
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend.numpy import _activations
 from reactgrad.nodes._handle import apply
@@ -252,7 +253,14 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float | None = None) -> An
     >>> print(y.value)
     [6.93147181e-01 4.24835426e-18]
     """
-    return apply(SOFTPLUS, (x,), (float(beta), None if threshold is None else float(threshold)))
+    return apply(
+        SOFTPLUS,
+        (x,),
+        (
+            real_number("softplus", "beta", beta),
+            None if threshold is None else real_number("softplus", "threshold", threshold),
+        ),
+    )
 
 
 def elu(x: Any, /, alpha: float = 1.0) -> Any:
@@ -284,7 +292,7 @@ def elu(x: Any, /, alpha: float = 1.0) -> Any:
     >>> print(y.value)
     [ 1.         -0.63212056]
     """
-    return apply(ELU, (x,), (float(alpha), 1.0, 1.0))
+    return apply(ELU, (x,), (real_number("elu", "alpha", alpha), 1.0, 1.0))
 
 
 def selu(x: Any, /) -> Any:
@@ -345,7 +353,8 @@ def celu(x: Any, /, alpha: float = 1.0) -> Any:
     >>> print(y.value)
     [ 1.         -0.78693868]
     """
-    return apply(ELU, (x,), (float(alpha), 1.0, float(alpha)))
+    alpha = real_number("celu", "alpha", alpha)
+    return apply(ELU, (x,), (alpha, 1.0, alpha))
 
 
 def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
@@ -377,7 +386,11 @@ def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     >>> print(y.value)
     [-1.   0.5]
     """
-    return apply(HARDTANH, (x,), (float(min_val), float(max_val)))
+    return apply(
+        HARDTANH,
+        (x,),
+        (real_number("hardtanh", "min_val", min_val), real_number("hardtanh", "max_val", max_val)),
+    )
 
 
 def relu6(x: Any, /) -> Any:
@@ -438,7 +451,7 @@ def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
     >>> print(y.value)
     [ 1.   -0.02]
     """
-    return apply(LEAKY_RELU, (x,), (float(negative_slope),))
+    return apply(LEAKY_RELU, (x,), (real_number("leaky_relu", "negative_slope", negative_slope),))
 
 
 def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
@@ -470,9 +483,10 @@ def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     >>> print(y.value)
     [0.5 0. ]
     """
-    if not float(lambd) >= 0.0:
+    lambd = real_number("softshrink", "lambd", lambd)
+    if not lambd >= 0.0:
         raise DTypeError(f"softshrink(lambd={lambd!r}): a width is not negative.")
-    return apply(SOFTSHRINK, (x,), (float(lambd),))
+    return apply(SOFTSHRINK, (x,), (lambd,))
 
 
 def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
@@ -504,7 +518,7 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     >>> print(y.value)
     [1. 0.]
     """
-    return apply(HARDSHRINK, (x,), (float(lambd),))
+    return apply(HARDSHRINK, (x,), (real_number("hardshrink", "lambd", lambd),))
 
 
 def threshold(x: Any, /, threshold: float, value: float) -> Any:
@@ -536,7 +550,14 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
     >>> print(y.value)
     [ 1. -1.]
     """
-    return apply(THRESHOLD, (x,), (float(threshold), float(value)))
+    return apply(
+        THRESHOLD,
+        (x,),
+        (
+            real_number("threshold", "threshold", threshold),
+            real_number("threshold", "value", value),
+        ),
+    )
 
 
 @deferred

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import real_number
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, in_blocks, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -64,6 +65,10 @@ ARRAY_EQUIV = Op("array_equiv", _infer_whole, _NONE, _NONE, loop_dtypes=_loop)
 in_blocks(("isclose",), 25.0)
 
 
+def _tolerances(name: str, rtol: Any, atol: Any) -> tuple[float, float]:
+    return real_number(name, "rtol", rtol), real_number(name, "atol", atol)
+
+
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
@@ -96,7 +101,7 @@ def isclose(
     >>> y.value
     array([ True, False])
     """
-    return apply(ISCLOSE, (a, b), (float(rtol), float(atol), bool(equal_nan)))
+    return apply(ISCLOSE, (a, b), (*_tolerances("isclose", rtol, atol), bool(equal_nan)))
 
 
 def allclose(
@@ -131,7 +136,7 @@ def allclose(
     >>> y.value
     np.True_
     """
-    return apply(ALLCLOSE, (a, b), (float(rtol), float(atol), bool(equal_nan)))
+    return apply(ALLCLOSE, (a, b), (*_tolerances("allclose", rtol, atol), bool(equal_nan)))
 
 
 @deferred

@@ -75,8 +75,9 @@ _MODES: Final = ("valid", "same", "full")
 
 
 def _mode(name: str, mode: Any) -> str:
-    found = _MODES[mode] if mode in (0, 1, 2) else mode  # NumPy's numbers of the modes
-    if found not in _MODES:
+    numbered = isinstance(mode, int) and not isinstance(mode, bool) and mode in (0, 1, 2)
+    found = _MODES[mode] if numbered else mode  # NumPy's numbers of the modes
+    if not isinstance(found, str) or found not in _MODES:
         raise DTypeError(f'{name}(mode={mode!r}): write "full", "same" or "valid".')
     return found
 

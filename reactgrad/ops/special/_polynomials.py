@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._calls import whole
+from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _polynomials
-from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._chain import over
@@ -342,9 +343,7 @@ POLY_SCALE: Final = Op(
 
 
 def _order(name: str, m: Any) -> int:
-    if not hasattr(m, "__index__") or isinstance(m, Handle) or m < 0:
-        raise DTypeError(f"{name}(m={m!r}): the order is an integer from 0.")
-    return int(m)
+    return whole(name, "m", m, 0)
 
 
 def _derivative(p: Any, order: int) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import real_number, whole
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, in_blocks, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -65,11 +66,7 @@ def round(a: Any, decimals: int = 0) -> Any:
     >>> y.value
     array([ 1.25, -3.14])
     """
-    try:
-        number = int(decimals.__index__())
-    except AttributeError:
-        raise DTypeError(f"round: decimals must be an integer, not {decimals!r}.") from None
-    return apply(ROUND, (a,), (number,))
+    return apply(ROUND, (a,), (whole("round", "decimals", decimals),))
 
 
 around = round
@@ -115,5 +112,8 @@ def nan_to_num(
         raise DTypeError(
             "nan_to_num(copy=False) would change a value behind its version; use the result as a node."
         )
-    numbers = (nan, posinf, neginf)
-    return apply(NAN_TO_NUM, (x,), tuple([None if n is None else float(n) for n in numbers]))
+    numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    given = [
+        None if n is None else real_number("nan_to_num", what, n) for what, n in numbers.items()
+    ]
+    return apply(NAN_TO_NUM, (x,), tuple(given))

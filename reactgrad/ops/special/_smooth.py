@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from reactgrad._calls import real_number
 from reactgrad.backend.numpy import _smooth
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import over, times
@@ -100,4 +101,7 @@ def logit(x: Any, /, eps: float | None = None) -> Any:
     >>> print(y.value)
     [0.         1.09861229]
     """
-    return apply(LOGIT, (x if eps is None else clip(x, float(eps), 1.0 - float(eps)),))
+    if eps is not None:
+        eps = real_number("logit", "eps", eps)
+        x = clip(x, eps, 1.0 - eps)
+    return apply(LOGIT, (x,))

@@ -21,6 +21,7 @@ from reactgrad.ops._elementwise import (
     hypot,
     isnan,
     less,
+    logical_and,
     one_minus_square,
     public,
     sign,
@@ -88,7 +89,9 @@ def _heaviside_rule(g: Any, ans: Any, x: Any, half: Any) -> Any:
 
 def _share(a: Any, b: Any) -> Any:
     """Return ``2**a / (2**a + 2**b)``; a factor of log(2) in the exponent would be rounded."""
-    return 1.0 / (1.0 + exp2(where(equal(a, b), 0.0, b - a)))  # also of two infinities
+    apart = b - a
+    infinite = logical_and(equal(a, b), isnan(apart))  # both, with the same sign: they share evenly
+    return 1.0 / (1.0 + exp2(where(infinite, 0.0, apart)))
 
 
 # fmt: off
