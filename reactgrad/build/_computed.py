@@ -11,6 +11,7 @@ from reactgrad._errors import DTypeError, GraphError
 from reactgrad.backend import WEAK_SPECS, Spec, read_value, spec
 from reactgrad.build._constants import _constant
 from reactgrad.build._reuse import Reuse
+from reactgrad.build._shared_result import build_upon
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple, tidy
 from reactgrad.core._rows import number_key
@@ -208,6 +209,9 @@ def add_computed(
 ) -> V:
     """Return a new node that is computed from these slots; its op may be a function or an output."""
     host = graph._host
+    program = graph._programs.building
+    if (shared := host.shared) and program is None and not shared.keys().isdisjoint(slots):
+        build_upon(graph, slots)
     slot = graph._scheduler.add(slots)
     try:
         # `host.add_node` and `new_var` written out: their calls would be a tenth of the cost of a node.
@@ -221,7 +225,6 @@ def add_computed(
             host.closed[slot] = None
         elif detached:
             host.closed[slot] = frozenset(detached)
-        program = graph._programs.building
         if program is not None:
             host.own(slot, program)
         elif open_hooks and (hooks := hooks_here()) is not None:
