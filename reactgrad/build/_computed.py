@@ -11,7 +11,6 @@ from reactgrad._errors import DTypeError, GraphError
 from reactgrad.backend import WEAK_SPECS, Spec, read_value, spec
 from reactgrad.build._constants import _constant
 from reactgrad.build._reuse import Reuse
-from reactgrad.build._shared_result import build_upon
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple, tidy
 from reactgrad.core._rows import number_key
@@ -210,8 +209,10 @@ def add_computed(
     """Return a new node that is computed from these slots; its op may be a function or an output."""
     host = graph._host
     program = graph._programs.building
-    if (shared := host.shared) and program is None and not shared.keys().isdisjoint(slots):
-        build_upon(graph, slots)
+    if (shared := host.shared) and program is None:
+        for one in slots:
+            if (known := shared.get(one)) is not None:
+                known.build_upon(graph, one, slots)
     slot = graph._scheduler.add(slots)
     try:
         # `host.add_node` and `new_var` written out: their calls would be a tenth of the cost of a node.

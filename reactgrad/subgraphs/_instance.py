@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.build._shared_result import SharedResult
 from reactgrad.change._draws import draw_next
 from reactgrad.core._definition import are_defined, definitions
 from reactgrad.core._handles import handle
@@ -16,6 +15,7 @@ from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._reached import reached
 from reactgrad.nodes._references import holders, references
 from reactgrad.subgraphs._feeds import _fed, _give
+from reactgrad.subgraphs._shared_result import SharedResult
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
