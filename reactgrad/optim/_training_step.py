@@ -91,7 +91,13 @@ class TrainingStep:
                 set_many(graph, [*zip(self._slots, values, strict=True)])
             refresh(graph, (*again.targets, *[one._slot for one in self._wanted[1:]]))
             found = self._values()
-            data, blocks = graph._host.data, {}
+            data, own = graph._host.data, opt._own_blocks()
+            # Those of other params stay, as `zero_grad` of the optimiser leaves them.
+            blocks = {
+                block: array
+                for block, array in graph._host.gradients.blocks.items()
+                if block not in own
+            }
             for block, adjoints in again.blocks:
                 blocks[block] = block.added(None, list(map(data.__getitem__, adjoints)))
             graph._host.gradients = Gradients({}, blocks)
@@ -104,10 +110,10 @@ class TrainingStep:
         """Return the ``backward`` that may be repeated with its gradients left in blocks; ``None`` if it may not."""
         graph, opt = self._graph, self._opt
         made = self._loss._programs_dict().get(None)
-        again = None if made is None else made[1].again
+        if made is None or (again := made[1].again) is None:
+            return None
         if (
-            again is None
-            or again.alone
+            again.alone
             or (own := opt._own_blocks()) is None
             or not own.issuperset([block for block, _ in again.blocks])
             or graph._scheduler.notes

@@ -123,6 +123,26 @@ def test_what_is_outside_of_the_optimiser_adds_up_as_with_backward() -> None:
     alike(one, other)
 
 
+def test_gradients_of_another_optimiser_stay() -> None:
+    net, x, labels, loss, opt = made()
+    with x.graph:
+        other = rg.nn.Linear(4, 3, rng=0)
+    rest = rg.optim.SGD(other.parameters(), lr=0.1)
+    cost = (other(x) ** 2).sum()
+    step = opt.training_step(loss, feeds=[x, labels])
+    for i in range(6):
+        cost.backward()
+        rest.step()
+        before = [one.grad for one in other.parameters()]
+        step(ROWS[i], LABELS[i])
+        for a, b in zip(before, other.parameters(), strict=True):
+            np.testing.assert_array_equal(a, b.grad, strict=True)
+        rest.zero_grad()
+        step(ROWS[i], LABELS[i])
+        assert all(one.grad is None for one in other.parameters())
+        assert all(one.grad is not None for one in net.parameters())
+
+
 def test_other_nodes_are_read_with_the_loss() -> None:
     net, x, labels, loss, opt = made()
     scores = net(x)
