@@ -1,9 +1,8 @@
 """B26: imported ONNX models, beside onnxruntime on one thread: a full run, and a run after a part of the input changed.
 
 The models are those that packages ship as data: ``magika`` finds the type of a file by its bytes, ``rapidocr`` reads a
-line of text. Where a package is absent, as in tests, a small network is written and read back. Of a batch of lines
-one at a time changes: rows that a change does not reach keep their values only where the graph has a row a node, so
-each line has a graph of its own beside one run of all of them by the peer.
+line of text. Where a package is absent, as in tests, a small network is written and read back. After a change of one of
+eight inputs, each of which has a graph of its own, all results are read; the peer runs all.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import at_most, faster
 from bench._peers import installed, load
 
-# The package of a model, the place in it, the shape of one input, and the limit of integers, or 0 for floats.
+# The package of a model, the place in it, the name and the shape of its input, and the limit of integers, 0 for floats.
 MODELS = {
-    "text classifier": ("magika", "models/standard_v3_3/model.onnx", (1, 2048), 256),
+    "text classifier": ("magika", "models/standard_v3_3/model.onnx", "bytes", (1, 2048), 256),
     "OCR recogniser": (
         "rapidocr_onnxruntime",
         "models/ch_PP-OCRv4_rec_infer.onnx",
+        "x",
         (1, 3, 48, 192),
         0,
     ),
@@ -37,13 +37,13 @@ class Imported:
     """A model as bytes, with the form of its input."""
 
     def __init__(self, name: str, setting: Setting) -> None:
-        package, place, self.shape, self.limit = MODELS[name]
+        package, place, self.name, self.shape, self.limit = MODELS[name]
         found = None if setting.small else find_spec(package)
         if found is not None and found.origin is not None:
             self.content = (Path(found.origin).parent / place).read_bytes()
         else:
             self.shape, self.limit = ((1, 6), 0) if len(self.shape) == 2 else ((1, 2, 4, 6), 0)
-            self.content = _small(self.shape)
+            self.name, self.content = "x", _small(self.shape)
 
     def draw(self, rng: np.random.Generator) -> Any:
         """Return an input."""
@@ -51,18 +51,16 @@ class Imported:
             return rng.integers(0, self.limit, self.shape).astype("i4")
         return rng.normal(size=self.shape).astype("f4")
 
-    def read(self) -> tuple[Any, str]:
-        """Return the model as a live graph, and the name of its input."""
-        name = next(iter(rg.from_onnx(self.content).inputs))
-        return rg.from_onnx(self.content, shapes={name: self.shape}), name
+    def read(self) -> Any:
+        """Return the model as a live graph."""
+        return rg.from_onnx(self.content, shapes={self.name: self.shape})
 
-    def session(self) -> tuple[Any, str]:
+    def session(self) -> Any:
         """Return the same for the peer, on one thread."""
         runtime = load("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        found = runtime.InferenceSession(self.content, options, providers=["CPUExecutionProvider"])
-        return found, found.get_inputs()[0].name
+        return runtime.InferenceSession(self.content, options, providers=["CPUExecutionProvider"])
 
 
 def _small(shape: tuple[int, ...]) -> bytes:
@@ -80,44 +78,43 @@ def _small(shape: tuple[int, ...]) -> bytes:
 
 def full(model: Imported) -> Step:
     """Return a run of our model on another input."""
-    m, name = model.read()
+    m = model.read()
 
     def step(given: Any) -> Any:
-        return [one.value for one in m(**{name: given}).values()]
+        return [one.value for one in m(**{model.name: given}).values()]
 
     return step
 
 
 def full_by_runtime(model: Imported) -> Step:
     """Return a run of onnxruntime."""
-    session, name = model.session()
-    return lambda given: session.run(None, {name: given})
+    session = model.session()
+    return lambda given: session.run(None, {model.name: given})
 
 
 def one_of_many(model: Imported, lines: int) -> Step:
     """Return a step that changes one of several lines, and reads what all of them give."""
     read = [model.read() for _ in range(lines)]
-    for m, name in read:
-        m.inputs[name].set(np.zeros(model.shape, "i4" if model.limit else "f4"))
+    for m in read:
+        m.inputs[model.name].set(np.zeros(model.shape, "i4" if model.limit else "f4"))
 
     def step(given: Any) -> Any:
         at, value = given
-        m, name = read[at]
-        m.inputs[name].set(value)
-        return [one.value for m, _ in read for one in m.outputs.values()]
+        read[at].inputs[model.name].set(value)
+        return [one.value for m in read for one in m.outputs.values()]
 
     return step
 
 
 def one_of_many_by_runtime(model: Imported, lines: int) -> Step:
     """Return the same by a run of all lines, which the caller would need where it does not know what changed."""
-    session, name = model.session()
+    session = model.session()
     held = [np.zeros(model.shape, "i4" if model.limit else "f4") for _ in range(lines)]
 
     def step(given: Any) -> Any:
         at, value = given
         held[at] = value
-        return [one for line in held for one in session.run(None, {name: line})]
+        return [one for line in held for one in session.run(None, {model.name: line})]
 
     return step
 
