@@ -27,7 +27,6 @@ OF_MODULES: Final = by_name(
 )
 
 OF_NN: Final = by_name(
-    ("utils", "Clipping is in rg.optim: write rg.optim.clip_grad_norm_(net.parameters(), 1.0)"),
     ("clip_grad_norm_ clip_grad_value_", "rg.optim.{name}"),
     ("parameter", "rg.nn.Parameter(value)"),
     ("modules", "Layers are in rg.nn itself: write rg.nn.Linear(3, 2)"),
@@ -40,16 +39,32 @@ OF_NN: Final = by_name(
     ("UninitializedParameter", "rg.nn.Parameter(value) with a value of its shape"),
 )
 
+OF_UTILS: Final = by_name(
+    ("clip_grad_norm_ clip_grad_value_", "rg.optim.{name}"),
+    ("clip_grad_norm", "rg.optim.clip_grad_norm_(net.parameters(), 1.0)"),
+    (
+        "weight_norm spectral_norm parametrize parametrizations",
+        "the formula in forward, on params of the module: self.scale * self.v / norm(self.v)",
+    ),
+    ("fuse_conv_bn_eval fuse_linear_bn_eval", "net.eval()"),
+    ("stateless", "net.load_state_dict(state), or a fork: with g.whatif({param: value})"),
+)
+
 OF_FUNCTIONAL: Final = by_name(
     ("softmax_cross_entropy", "cross_entropy(scores, labels)"),
     ("log_sigmoid", "logsigmoid(x)"),
+    (
+        "upsample upsample_nearest upsample_bilinear",
+        "interpolate(x, scale_factor=2, mode='nearest')",
+    ),
+    ("multi_head_attention_forward", "rg.nn.MultiheadAttention(embed_dim, num_heads)"),
 )
 
 OF_OPTIM: Final = by_name(
     ("lr_scheduler", "Schedules are in rg.optim itself: write rg.optim.StepLR(opt, 10)"),
     ("swa_utils", "net.load_state_dict(state) with the mean of state dicts, path by path"),
     ("SparseAdam", "rg.optim.Adam(params)"),
-    ("Rprop ASGD Adafactor Muon", "a subclass of rg.optim.Optimizer with a rule of its own"),
+    ("Adafactor Muon", "a subclass of rg.optim.Optimizer with a rule of its own"),
     ("LearningRateScheduler", "rg.optim.LambdaLR(opt, function)"),
 )
 

@@ -208,6 +208,11 @@ def add_computed(
 ) -> V:
     """Return a new node that is computed from these slots; its op may be a function or an output."""
     host = graph._host
+    program = graph._programs.building
+    if (shared := host.shared) and program is None:
+        for one in slots:
+            if (known := shared.get(one)) is not None:
+                known.build_upon(graph, one, slots)
     slot = graph._scheduler.add(slots)
     try:
         # `host.add_node` and `new_var` written out: their calls would be a tenth of the cost of a node.
@@ -221,7 +226,6 @@ def add_computed(
             host.closed[slot] = None
         elif detached:
             host.closed[slot] = frozenset(detached)
-        program = graph._programs.building
         if program is not None:
             host.own(slot, program)
         elif open_hooks and (hooks := hooks_here()) is not None:

@@ -63,6 +63,7 @@ class Rows(Steps):
     branches: dict[int, tuple[int, ...]] = table(dict, forked=False)
     branch_users: dict[int, set[int]] = table(dict, forked=False)
     givers: dict[int, set[Program]] = table(dict, forked=False)  # programs that a node keeps alive
+    shared: dict[int, Any] = table(dict, forked=False)  # see ``subgraphs/_shared_result``
     # Functions that the gradient of a node passes, in order; functions called after backward has
     # written its `.grad`.
     hooks: dict[int, tuple[Any, ...]] = table(dict, added=True)

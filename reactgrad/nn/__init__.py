@@ -5,8 +5,8 @@
     nodes once for each structure and feeds them afterwards.
 ``Sequential``, ``ModuleList``, ``ModuleDict``, ``ParameterList``, ``ParameterDict``, ``Parameter``
     What modules are made of.
-``init``, ``functional``
-    First values of params; functions of arrays under PyTorch's names.
+``init``, ``functional``, ``utils``
+    First values of params; functions of arrays under PyTorch's names; sequences of several lengths.
 
 Layers make their params in the current graph. ``rng=`` is a seed or a generator of NumPy for their first values;
 without one they follow from the seed of the graph. ``dtype=`` is that of the params, float64 by default.
@@ -15,7 +15,7 @@ without one they follow from the seed of the graph. ``dtype=`` is that of the pa
 - ``_building``: calls, built once. ``_forward_hooks``: hooks. ``_module``: ``Module``.
 - ``_containers``: modules that hold others.
 - ``_state``: state dicts. ``_moving``: other dtypes and devices. ``_shown``: modules as text.
-- ``_values``: arrays of first values, by the formulas of ``init``.
+- ``_packed``: sequences of several lengths. ``_values``: arrays of first values, by the formulas of ``init``.
 - The other files hold layers or criteria, a family each.
 """
 
@@ -23,6 +23,7 @@ from reactgrad._habits import absent_from as _absent_from
 from reactgrad._names_of_torch import OF_NN as _OF_NN
 from reactgrad.nn import functional as functional
 from reactgrad.nn import init as init
+from reactgrad.nn import utils as utils
 from reactgrad.nn._activations import CELU as CELU
 from reactgrad.nn._activations import ELU as ELU
 from reactgrad.nn._activations import GELU as GELU
@@ -51,6 +52,8 @@ from reactgrad.nn._activations import Softsign as Softsign
 from reactgrad.nn._activations import Tanh as Tanh
 from reactgrad.nn._activations import Tanhshrink as Tanhshrink
 from reactgrad.nn._activations import Threshold as Threshold
+from reactgrad.nn._adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
+from reactgrad.nn._arrangement import ChannelShuffle as ChannelShuffle
 from reactgrad.nn._arrangement import Flatten as Flatten
 from reactgrad.nn._arrangement import Fold as Fold
 from reactgrad.nn._arrangement import PixelShuffle as PixelShuffle
@@ -89,6 +92,7 @@ from reactgrad.nn._dropout import Dropout as Dropout
 from reactgrad.nn._dropout import Dropout1d as Dropout1d
 from reactgrad.nn._dropout import Dropout2d as Dropout2d
 from reactgrad.nn._dropout import Dropout3d as Dropout3d
+from reactgrad.nn._dropout import FeatureAlphaDropout as FeatureAlphaDropout
 from reactgrad.nn._embedding import Embedding as Embedding
 from reactgrad.nn._embedding import EmbeddingBag as EmbeddingBag
 from reactgrad.nn._lazy import LazyBatchNorm1d as LazyBatchNorm1d
@@ -97,6 +101,12 @@ from reactgrad.nn._lazy import LazyBatchNorm3d as LazyBatchNorm3d
 from reactgrad.nn._lazy import LazyConv1d as LazyConv1d
 from reactgrad.nn._lazy import LazyConv2d as LazyConv2d
 from reactgrad.nn._lazy import LazyConv3d as LazyConv3d
+from reactgrad.nn._lazy import LazyConvTranspose1d as LazyConvTranspose1d
+from reactgrad.nn._lazy import LazyConvTranspose2d as LazyConvTranspose2d
+from reactgrad.nn._lazy import LazyConvTranspose3d as LazyConvTranspose3d
+from reactgrad.nn._lazy import LazyInstanceNorm1d as LazyInstanceNorm1d
+from reactgrad.nn._lazy import LazyInstanceNorm2d as LazyInstanceNorm2d
+from reactgrad.nn._lazy import LazyInstanceNorm3d as LazyInstanceNorm3d
 from reactgrad.nn._lazy import LazyLinear as LazyLinear
 from reactgrad.nn._linear import Bilinear as Bilinear
 from reactgrad.nn._linear import Identity as Identity
@@ -149,6 +159,8 @@ from reactgrad.nn._pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
 from reactgrad.nn._pooling import AvgPool1d as AvgPool1d
 from reactgrad.nn._pooling import AvgPool2d as AvgPool2d
 from reactgrad.nn._pooling import AvgPool3d as AvgPool3d
+from reactgrad.nn._pooling import FractionalMaxPool2d as FractionalMaxPool2d
+from reactgrad.nn._pooling import FractionalMaxPool3d as FractionalMaxPool3d
 from reactgrad.nn._pooling import LPPool1d as LPPool1d
 from reactgrad.nn._pooling import LPPool2d as LPPool2d
 from reactgrad.nn._pooling import LPPool3d as LPPool3d

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from reactgrad._errors import ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.ops import neural
-from reactgrad.ops.arrangement import flatten, unflatten
+from reactgrad.ops._operand import node
+from reactgrad.ops.arrangement import flatten, swapaxes, unflatten
+from reactgrad.ops.neural._space import whole
 
 
 class Flatten(Module):
@@ -55,6 +58,56 @@ class PixelShuffle(Module):
     def forward(self, input: Any) -> Any:
         """Return larger images with fewer channels."""
         return neural.pixel_shuffle(input, self.upscale_factor)
+
+
+def channel_shuffle(input: Any, groups: int) -> Any:
+    """Return images whose channels come from each of `groups` parts in turn; see ``ChannelShuffle``.
+
+    Raises
+    ------
+    ShapeError
+        If the channels, axis 1, are no multiple of `groups`.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.functional.channel_shuffle([[[0.0], [1.0], [2.0], [3.0]]], 2)
+    >>> y.value.ravel()
+    array([0., 2., 1., 3.])
+    """
+    x = node(input)
+    groups = whole("channel_shuffle", "groups", groups, 1)
+    channels = x.shape[1] if x.ndim > 2 else None
+    if channels is None or channels % groups:
+        raise ShapeError(
+            f"channel_shuffle of shape {x.shape} by {groups}: it is (batch, channels, ...), and the number of channels "
+            f"a multiple of {groups}."
+        )
+    parts = unflatten(x, 1, (groups, channels // groups))
+    return flatten(swapaxes(parts, 1, 2), 1, 2)
+
+
+class ChannelShuffle(Module):
+    """Channels from each of several parts in turn (Zhang and others, ShuffleNet, 2018).
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.ChannelShuffle(2)(np.arange(4.0).reshape(1, 4, 1))
+    >>> y.value.ravel()
+    array([0., 2., 1., 3.])
+    """
+
+    _settings = ("groups",)
+
+    def __init__(self, groups: int) -> None:
+        self.groups = groups
+
+    def forward(self, input: Any) -> Any:
+        """Return the input with its channels in another order."""
+        return channel_shuffle(input, self.groups)
 
 
 class PixelUnshuffle(Module):

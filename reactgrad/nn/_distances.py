@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from reactgrad import ops
+from reactgrad._errors import ShapeError
 from reactgrad.nn._loss import Loss
 from reactgrad.nn._module import Module
 from reactgrad.ops import neural
+from reactgrad.ops._operand import node
+from reactgrad.ops.neural._losses import reduced
 
 
 class CosineSimilarity(Module):
@@ -100,6 +105,45 @@ class TripletMarginLoss(Loss):
         )
 
 
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Any:
+    """Return the cost of ``TripletMarginWithDistanceLoss``."""
+    distance = distance_function or neural.pairwise_distance
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = ops.minimum(far, distance(positive, negative))
+    costs = ops.relu(near - far + margin)
+    return reduced("triplet_margin_with_distance_loss", costs, reduction)
+
+
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """Return the p-norm of the difference of each two rows: of the first and the second, the first and the third, ...
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.functional.pdist([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    >>> y.value.round(4)
+    array([5.    , 1.    , 4.2426])
+    """
+    x = node(input)
+    if x.ndim != 2 or x.shape[0] is None:
+        raise ShapeError(
+            f"pdist of shape {x.shape}: it takes rows, shape (rows, features), of a known number."
+        )
+    one, other = np.triu_indices(x.shape[0], 1)
+    return neural.pairwise_distance(x[one], x[other], p, 0.0)
+
+
 class TripletMarginWithDistanceLoss(Loss):
     """``TripletMarginLoss`` with a distance of your own.
 
@@ -128,8 +172,12 @@ class TripletMarginWithDistanceLoss(Loss):
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
         """Return the cost."""
-        near = self.distance_function(anchor, positive)
-        far = self.distance_function(anchor, negative)
-        if self.swap:
-            far = ops.minimum(far, self.distance_function(positive, negative))
-        return self._reduced(ops.relu(near - far + self.margin))
+        return triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )

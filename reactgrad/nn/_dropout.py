@@ -71,3 +71,9 @@ class AlphaDropout(Dropout):
     """Elements set to SELU's limit, so that mean 0 and variance 1 stay; see ``Dropout``."""
 
     _drop = staticmethod(_dropout.alpha_dropout)
+
+
+class FeatureAlphaDropout(Dropout):
+    """Whole channels set to SELU's limit: shape (batch, channels, ...); see ``AlphaDropout``."""
+
+    _drop = staticmethod(_dropout.feature_alpha_dropout)

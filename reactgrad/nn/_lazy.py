@@ -6,8 +6,22 @@ from typing import Any, ClassVar
 
 from reactgrad._calls import misfit
 from reactgrad._errors import ShapeError
-from reactgrad.nn._batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from reactgrad.nn._convolution import Conv1d, Conv2d, Conv3d
+from reactgrad.nn._batch_norm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from reactgrad.nn._convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from reactgrad.nn._linear import Linear
 from reactgrad.nn._module import Module
 
@@ -97,3 +111,39 @@ class LazyBatchNorm3d(_Lazy, BatchNorm3d):
     """``BatchNorm3d`` that takes `num_features` from its first input; see ``LazyLinear``."""
 
     _axis = 1
+
+
+class LazyConvTranspose1d(_Lazy, ConvTranspose1d):
+    """``ConvTranspose1d`` that takes `in_channels` from its first input; see ``LazyLinear``."""
+
+    _axis = -2
+
+
+class LazyConvTranspose2d(_Lazy, ConvTranspose2d):
+    """``ConvTranspose2d`` that takes `in_channels` from its first input; see ``LazyLinear``."""
+
+    _axis = -3
+
+
+class LazyConvTranspose3d(_Lazy, ConvTranspose3d):
+    """``ConvTranspose3d`` that takes `in_channels` from its first input; see ``LazyLinear``."""
+
+    _axis = -4
+
+
+class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
+    """``InstanceNorm1d`` that takes `num_features` from its first input; see ``LazyLinear``."""
+
+    _axis = -2
+
+
+class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
+    """``InstanceNorm2d`` that takes `num_features` from its first input; see ``LazyLinear``."""
+
+    _axis = -3
+
+
+class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
+    """``InstanceNorm3d`` that takes `num_features` from its first input; see ``LazyLinear``."""
+
+    _axis = -4

@@ -17,7 +17,9 @@ class Loss(Module):
     """A criterion: called with an output and its target, it returns the cost as a node.
 
     For one output there is one node: another target for it, of the same kind, is fed to the node that is
-    there, so a loss that you hold shows the cost of the latest target. Another output has another node.
+    there, so a loss that you hold shows the cost of the latest target. Another output has another node. Costs
+    of two targets for one output are those of two criteria; an expression that takes one node for both raises
+    ``GraphError``.
 
     Parameters
     ----------

@@ -10,6 +10,8 @@ from reactgrad import ops
 from reactgrad._errors import DTypeError
 from reactgrad.nn._loss import Loss, factors
 from reactgrad.ops import neural, ordering, reductions, special
+from reactgrad.ops._operand import node
+from reactgrad.ops.neural._losses import reduced
 
 
 class HingeEmbeddingLoss(Loss):
@@ -36,6 +38,17 @@ class SoftMarginLoss(Loss):
         return neural.soft_margin_loss(input, target, reduction=self.reduction)
 
 
+def multilabel_soft_margin_loss(
+    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
+) -> Any:
+    """Return the cost of ``MultiLabelSoftMarginLoss``."""
+    x = node(input, target, weight)
+    costs = -(target * special.log_sigmoid(x) + (1.0 - target) * special.log_sigmoid(-x))
+    if weight is not None:
+        costs = costs * weight
+    return reduced("multilabel_soft_margin_loss", ops.mean(costs, -1), reduction)
+
+
 class MultiLabelSoftMarginLoss(Loss):
     """The mean over classes of ``rg.binary_cross_entropy_with_logits``: a sample may have several.
 
@@ -51,12 +64,30 @@ class MultiLabelSoftMarginLoss(Loss):
 
     def forward(self, input: Any, target: Any) -> Any:
         """Return the cost."""
-        costs = -(
-            target * special.log_sigmoid(input) + (1.0 - target) * special.log_sigmoid(-input)
-        )
-        if self.weight is not None:
-            costs = costs * self.weight
-        return self._reduced(ops.mean(costs, -1))
+        return multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+
+
+def multi_margin_loss(
+    input: Any,
+    target: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+) -> Any:
+    """Return the cost of ``MultiMarginLoss``."""
+    if p not in (1, 2):
+        raise DTypeError(f"MultiMarginLoss(p={p!r}): the power is 1 or 2.")
+    x = node(input, target, weight)
+    labels = ops.expand_dims(node(target, x), -1)
+    right = ordering.take_along_axis(x, labels, -1)
+    costs = ops.relu(margin - right + x) ** p
+    if weight is not None:
+        costs = costs * ops.expand_dims(ordering.take(weight, target), -1)
+    # The label itself costs margin ** p, which does not count.
+    other = ops.not_equal(labels, np.arange(x.shape[-1]))
+    return reduced("multi_margin_loss", ops.mean(ops.where(other, costs, 0.0), -1), reduction)
 
 
 class MultiMarginLoss(Loss):
@@ -83,14 +114,23 @@ class MultiMarginLoss(Loss):
 
     def forward(self, input: Any, target: Any) -> Any:
         """Return the cost."""
-        labels = ops.expand_dims(target, -1)
-        right = ordering.take_along_axis(input, labels, -1)
-        costs = ops.relu(self.margin - right + input) ** self.p
-        if self.weight is not None:
-            costs = costs * ops.expand_dims(ordering.take(self.weight, target), -1)
-        # The label itself costs margin ** p, which does not count.
-        other = ops.not_equal(labels, np.arange(input.shape[-1]))
-        return self._reduced(ops.mean(ops.where(other, costs, 0.0), -1))
+        return multi_margin_loss(
+            input, target, self.p, self.margin, self.weight, reduction=self.reduction
+        )
+
+
+def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """Return the cost of ``MultiLabelMarginLoss``."""
+    x = node(input, target)
+    target = node(target, x)
+    counts = reductions.cumprod(ops.astype(ops.greater_equal(target, 0), x.dtype), -1)
+    labels = ops.maximum(target, 0)
+    is_label = ordering.scatter_add(x.detach() * 0.0, -1, labels, counts)
+    right = ordering.take_along_axis(x, labels, -1)
+    pairs = ops.relu(1.0 - (ops.expand_dims(right, -1) - ops.expand_dims(x, -2)))
+    other = ops.expand_dims(ops.where(ops.greater(is_label, 0.0), 0.0, 1.0), -2)
+    costs = ops.sum(pairs * ops.expand_dims(counts, -1) * other, (-1, -2))
+    return reduced("multilabel_margin_loss", costs / x.shape[-1], reduction)
 
 
 class MultiLabelMarginLoss(Loss):
@@ -101,12 +141,4 @@ class MultiLabelMarginLoss(Loss):
 
     def forward(self, input: Any, target: Any) -> Any:
         """Return the cost."""
-        counts = reductions.cumprod(ops.astype(ops.greater_equal(target, 0), input.dtype), -1)
-        labels = ops.maximum(target, 0)
-        zeros = input.detach() * 0.0
-        is_label = ordering.scatter_add(zeros, -1, labels, counts)
-        right = ordering.take_along_axis(input, labels, -1)
-        pairs = ops.relu(1.0 - (ops.expand_dims(right, -1) - ops.expand_dims(input, -2)))
-        other = ops.expand_dims(ops.where(ops.greater(is_label, 0.0), 0.0, 1.0), -2)
-        costs = ops.sum(pairs * ops.expand_dims(counts, -1) * other, (-1, -2))
-        return self._reduced(costs / input.shape[-1])
+        return multilabel_margin_loss(input, target, reduction=self.reduction)

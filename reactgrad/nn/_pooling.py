@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from reactgrad._errors import DTypeError
 from reactgrad.nn._module import Module
 from reactgrad.ops import neural
 from reactgrad.ops.neural._unpool import max_unpool
+from reactgrad.random._fractional_pooling import fractional_max_pool
 
 
 class _Pool(Module):
@@ -220,6 +222,75 @@ class LPPool3d(_LPPool):
     """See ``rg.lp_pool3d``."""
 
     _call = staticmethod(neural.lp_pool3d)
+
+
+class _FractionalMaxPool(Module):
+    """The largest element of windows at random places; see ``FractionalMaxPool2d``."""
+
+    _settings: tuple[str, ...] = ("kernel_size", "output_size", "output_ratio")
+    _axes: ClassVar[int]
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
+        if (output_size is None) is (output_ratio is None):
+            raise DTypeError(
+                f"{type(self).__name__}: give output_size or output_ratio, one of the two."
+            )
+        self.kernel_size, self.output_size = kernel_size, output_size
+        self.output_ratio, self.return_indices = output_ratio, return_indices
+        self._random_samples = _random_samples
+
+    def forward(self, input: Any) -> Any:
+        """Return the largest elements, and their places if they were asked for."""
+        return fractional_max_pool(
+            self._axes,
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            self._random_samples,
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The largest element of windows that lie at random places, anew at each call (Graham, 2014).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of two
+        The lengths of a window.
+    output_size : int or tuple of two, optional
+        The number of windows along each axis.
+    output_ratio : float or tuple of two, optional
+        The same as a part of the lengths of the input, between 0 and 1; one of the two is given.
+    return_indices : bool
+        Whether to return the places of the elements, too, as ``MaxUnpool2d`` takes them.
+    _random_samples : Var or array_like, optional, shape (batch, channels, 2)
+        Numbers from 0 to 1 in place of draws.
+
+    Examples
+    --------
+    >>> import numpy as np, reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.FractionalMaxPool2d(2, output_ratio=0.7)(np.zeros((1, 3, 10, 10)))
+    >>> y.shape
+    (1, 3, 7, 7)
+    """
+
+    _axes = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """See ``FractionalMaxPool2d``; input of shape (batch, channels, depth, height, width)."""
+
+    _axes = 3
 
 
 class AdaptiveAvgPool1d(_Adaptive):

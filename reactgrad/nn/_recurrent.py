@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from reactgrad import ops
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.nn._module import Module
+from reactgrad.nn._packed import (
+    PackedSequence,
+    backwards,
+    checked_lengths,
+    cut,
+    last_of,
+    within,
+)
 from reactgrad.nn._values import Values
 from reactgrad.ops import neural
+from reactgrad.ops._operand import node
 from reactgrad.ops.arrangement import repeat
 from reactgrad.ops.factories import zeros_like
 from reactgrad.random._dropout import dropout as drop
+
+# A gate of this much is 0 or 1 to the last bit, in half floats, too.
+_SHUT = 1e4
 
 
 class _Recurrent(Module):
@@ -78,16 +92,42 @@ class _Recurrent(Module):
         """Return states at all steps, and a tuple of what is left at the end."""
         raise NotImplementedError
 
+    def _packed_layer(
+        self, x: PackedSequence, state: Any, weights: tuple[Any, ...], reverse: bool
+    ) -> Any:
+        """Return what ``_layer`` does, of sequences that end at steps of their own."""
+        data, lengths = x
+        data = backwards(data, lengths) if reverse else data
+        found, left = self._ended(data, lengths, state, weights)
+        last = (last_of(found, lengths), *left[1:])
+        found = cut(backwards(found, lengths) if reverse else found, lengths)
+        return PackedSequence(found, lengths), last
+
+    def _ended(self, data: Any, lengths: Any, state: Any, weights: tuple[Any, ...]) -> Any:
+        """Return what ``_layer`` does of steps in order; what it leaves beside the states is that at the ends."""
+        return self._layer(data, state, weights, batch_first=False, reverse=False)
+
     def _run(self, input: Any, states: tuple[Any, ...] | None) -> tuple[Any, tuple[Any, ...]]:
         """Return states of the last layer, and the last states of all layers, stacked."""
+        packed = isinstance(input, PackedSequence)
+        if packed:
+            data = node(input.data, input.lengths, next(self.parameters()))
+            lengths = checked_lengths(input.lengths, data.shape[1], data.shape[0])
+            input = PackedSequence(data, lengths)
+            return self._through(input, data, states, packed)
+        return self._through(input, input, states, packed)
+
+    def _through(
+        self, input: Any, data: Any, states: tuple[Any, ...] | None, packed: bool
+    ) -> tuple[Any, tuple[Any, ...]]:
         for one in states or ():
-            if one.ndim != input.ndim or one.shape[0] not in (None, self._count):
+            if one.ndim != data.ndim or one.shape[0] not in (None, self._count):
                 raise ShapeError(
                     f"{type(self).__name__}: a first state has shape {one.shape}; it is "
-                    f"({self._count}, {'batch, ' if input.ndim == 3 else ''}{self.proj_size or self.hidden_size}), a "
+                    f"({self._count}, {'batch, ' if data.ndim == 3 else ''}{self.proj_size or self.hidden_size}), a "
                     "row for each layer and direction."
                 )
-        mode = self._mode(input._graph) if self.dropout and self.num_layers > 1 else None
+        mode = self._mode(data._graph) if self.dropout and self.num_layers > 1 else None
         last: list[tuple[Any, ...]] = []
         for layer in range(self.num_layers):
             sides = []
@@ -97,14 +137,19 @@ class _Recurrent(Module):
                     kinds = (*kinds, "weight_hr")
                 weights = tuple(getattr(self, f"{kind}_l{layer}{end}", None) for kind in kinds)
                 state = None if states is None else tuple(one[len(last)] for one in states)
-                found, left = self._layer(
-                    input, state, weights, batch_first=self.batch_first, reverse=bool(end)
-                )
+                if packed:
+                    found, left = self._packed_layer(input, state, weights, bool(end))
+                else:
+                    found, left = self._layer(
+                        input, state, weights, batch_first=self.batch_first, reverse=bool(end)
+                    )
                 sides.append(found)
                 last.append(left)
-            input = sides[0] if len(sides) == 1 else ops.concatenate(sides, -1)
+            data = [one.data for one in sides] if packed else sides
+            data = data[0] if len(data) == 1 else ops.concatenate(data, -1)
             if mode is not None and layer + 1 < self.num_layers:
-                input = drop(input, self.dropout, mode)
+                data = drop(data, self.dropout, mode)
+            input = PackedSequence(data, input.lengths) if packed else data
         return input, tuple(ops.stack(list(kind)) for kind in zip(*last, strict=True))
 
     @property
@@ -254,6 +299,15 @@ class LSTM(_Recurrent):
         found, (last, cell) = neural.lstm(x, state, w_ih, w_hh @ w_hr, b_ih, b_hh, **options)
         turned = ops.transpose(w_hr)
         return ops.matmul(found, turned), (ops.matmul(last, turned), cell)
+
+    def _ended(self, data: Any, lengths: Any, state: Any, weights: tuple[Any, ...]) -> Any:
+        # A feature that is 1 behind the end closes the input gate there and opens the forget gate: the cell stays.
+        w_ih, *others = weights
+        behind = ops.astype(ops.logical_not(within(data.shape[0], lengths, data.ndim)), data.dtype)
+        shut = np.zeros((w_ih.shape[0], 1), w_ih.dtype)
+        shut[: self.hidden_size], shut[self.hidden_size : 2 * self.hidden_size] = -_SHUT, _SHUT
+        data, w_ih = ops.concatenate([data, behind], -1), ops.concatenate([w_ih, shut], 1)
+        return super()._ended(data, lengths, state, (w_ih, *others))
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, Any]]:
         """Return the states of the last layer at all steps; the last states and cells of all layers."""

@@ -16,7 +16,15 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._habits import absent_from as _absent_from
 from reactgrad._names_of_torch import OF_FUNCTIONAL as _OF_FUNCTIONAL
 from reactgrad.nn._activations import axis_of_classes
-from reactgrad.ops import arrangement, neural
+from reactgrad.nn._arrangement import channel_shuffle as channel_shuffle
+from reactgrad.nn._distances import pdist as pdist
+from reactgrad.nn._distances import (
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+)
+from reactgrad.nn._margins import multi_margin_loss as multi_margin_loss
+from reactgrad.nn._margins import multilabel_margin_loss as multilabel_margin_loss
+from reactgrad.nn._margins import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from reactgrad.ops import arrangement, neural, special
 from reactgrad.ops import relu as relu
 from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import tanh as tanh
@@ -103,6 +111,9 @@ from reactgrad.random._dropout import dropout as dropout
 from reactgrad.random._dropout import dropout1d as dropout1d
 from reactgrad.random._dropout import dropout2d as dropout2d
 from reactgrad.random._dropout import dropout3d as dropout3d
+from reactgrad.random._dropout import feature_alpha_dropout as feature_alpha_dropout
+from reactgrad.random._fractional_pooling import fractional_max_pool
+from reactgrad.random._gumbel_softmax import gumbel_softmax as gumbel_softmax
 from reactgrad.random._rrelu import rrelu as rrelu
 
 
@@ -155,6 +166,34 @@ def max_unpool3d(
 ) -> Any:
     """Return what ``MaxUnpool3d`` does."""
     return max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def fractional_max_pool2d(
+    input: Any,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Any:
+    """Return what ``FractionalMaxPool2d`` does."""
+    return fractional_max_pool(
+        2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
+
+
+def fractional_max_pool3d(
+    input: Any,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Any:
+    """Return what ``FractionalMaxPool3d`` does."""
+    return fractional_max_pool(
+        3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
 
 
 def cross_entropy(
@@ -210,6 +249,20 @@ def log_softmax(input: Any, dim: int | None = None) -> Any:
     return ops.log_softmax(x, axis_of_classes(x) if dim is None else dim)
 
 
+def logsigmoid(input: Any) -> Any:
+    """Return ``rg.log_sigmoid``, the logarithm of the sigmoid, without loss in its tails.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.functional.logsigmoid([-100.0])
+    >>> y.value
+    array([-100.])
+    """
+    return special.log_sigmoid(input)
+
+
 def softmin(input: Any, dim: int | None = None) -> Any:
     """Return ``rg.softmin`` along an axis; see ``softmax``."""
     x = node(input)
@@ -235,6 +288,23 @@ def layer_norm(
     """
     axes = tuple(range(-len(normalized_shape), 0))
     return ops.layer_norm(input, weight, bias, axis=axes, eps=eps)
+
+
+def rms_norm(
+    input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
+) -> Any:
+    """Return rows over the last axes divided by the root of the mean of their squares, then ``* weight``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.functional.rms_norm([[3.0, 3.0]], (2,), eps=0.0)
+    >>> y.value
+    array([[1., 1.]])
+    """
+    axes = tuple(range(-len(normalized_shape), 0))
+    return neural.rms_norm(input, weight, axis=axes, eps=eps)
 
 
 _BEYOND = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}

@@ -2,7 +2,7 @@
 
 - ``_optimizer``: what all share: groups, steps, hooks, state. ``_params``: params as they are given.
 - ``_bucket``: params, gradients and moments side by side. ``_decay``: weight decay. ``_hooks``: hooks.
-- ``_sgd``, ``_adam``, ``_adaptive``, ``_squares``, ``_lion``: the rules of one step.
+- ``_sgd``, ``_averaged``, ``_adam``, ``_adaptive``, ``_squares``, ``_signs``, ``_lion``: the rules of one step.
 - ``_lbfgs``, ``_strong_wolfe``: quasi-Newton steps, and their line search.
 - ``_clip``: gradients that are made smaller. ``_micro_batches``: one step for several batches.
 - ``_schedules``, ``_cyclic``, ``_policies``: learning rates that follow the number of steps, or a measure.
@@ -16,6 +16,7 @@ from reactgrad.optim._adam import AdamW as AdamW
 from reactgrad.optim._adaptive import Adamax as Adamax
 from reactgrad.optim._adaptive import NAdam as NAdam
 from reactgrad.optim._adaptive import RAdam as RAdam
+from reactgrad.optim._averaged import ASGD as ASGD
 from reactgrad.optim._clip import clip_grad_norm_ as clip_grad_norm_
 from reactgrad.optim._clip import clip_grad_value_ as clip_grad_value_
 from reactgrad.optim._cyclic import CyclicLR as CyclicLR
@@ -39,6 +40,7 @@ from reactgrad.optim._schedules import MultiStepLR as MultiStepLR
 from reactgrad.optim._schedules import PolynomialLR as PolynomialLR
 from reactgrad.optim._schedules import StepLR as StepLR
 from reactgrad.optim._sgd import SGD as SGD
+from reactgrad.optim._signs import Rprop as Rprop
 from reactgrad.optim._squares import Adadelta as Adadelta
 from reactgrad.optim._squares import Adagrad as Adagrad
 from reactgrad.optim._squares import RMSprop as RMSprop

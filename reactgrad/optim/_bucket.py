@@ -124,6 +124,11 @@ class Bucket:
         return self.alone or self._gathered in self.graph._host.gradient_blocks
 
     @property
+    def block_of_gradients(self) -> GradientBlock | None:
+        """The block in which ``backward`` leaves the gradients; ``None`` for a large param alone."""
+        return self._gathered
+
+    @property
     def gathered(self) -> GradientBlock | None:
         """The block in which ``backward`` has left the gradients; ``None`` if it has not."""
         gathered = self._gathered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -23,6 +23,7 @@ from reactgrad.optim._params import (
     read_params,
     unique_names,
 )
+from reactgrad.optim._training_step import training_step
 from reactgrad.scheduler import listed
 from reactgrad.values._quiet import as_before, be_quiet, error_state
 
@@ -273,31 +274,90 @@ class Optimizer:
         graph = self.param_groups[0]["params"][0]._graph
         with graph._lock:
             graph._scheduler.check_idle()
-            parts, took = [], []
-            before = error_state()
-            try:
-                be_quiet()
-                for number, group in enumerate(self.param_groups):
-                    rule = self.rule(group)
-                    for bucket in self._buckets[number] or self._buckets_of(number):
-                        which = bucket.gather()
-                        if which:
-                            parts.append(bucket.compute(which, rule))
-                            took.append(bucket)
-            finally:
-                as_before(before)
-            if parts:
-
-                def accept() -> None:
-                    for bucket in took:
-                        bucket.accept()
-
-                left = set_side_by_side(graph, parts, accept, self)
-                for bucket, memory in zip(took, left, strict=True):
-                    bucket.settle(memory)
+            self._make_step(graph)
         if self._after:
             self._after.call(self)
         return loss
+
+    def _make_step(self, graph: Any) -> None:
+        """Make the step, without hooks; the caller holds the lock."""
+        found: list[tuple[Any, Bucket, Any]] = []
+        for number, group in enumerate(self.param_groups):
+            rule = self.rule(group)
+            for bucket in self._buckets[number] or self._buckets_of(number):
+                which = bucket.gather()
+                if which:
+                    found.append((rule, bucket, which))
+        if not found:
+            return
+        before = error_state()
+        try:
+            be_quiet()
+            parts = [bucket.compute(which, rule) for rule, bucket, which in found]
+        finally:
+            as_before(before)
+        took = [bucket for _, bucket, _ in found]
+
+        def accept() -> None:
+            for bucket in took:
+                bucket.accept()
+
+        left = set_side_by_side(graph, parts, accept, self)
+        for bucket, memory in zip(took, left, strict=True):
+            bucket.settle(memory)
+
+    def _own_blocks(self) -> frozenset[Any] | None:
+        """Return the blocks of gradients that a step empties and reads; ``None`` if a step does more than that."""
+        if (
+            self._before
+            or self._after
+            or "step" in vars(self)
+            or type(self).step is not Optimizer.step
+        ):
+            return None
+        return frozenset([one.block_of_gradients for group in self._buckets for one in group or ()])
+
+    def training_step(
+        self, *wanted: Any, feeds: Collection[Any] = (), max_norm: float | None = None
+    ) -> Any:
+        """Return a function that sets a batch, differentiates a loss, and makes a step: for loops of many of them.
+
+        A call is what ``g.set``, ``opt.zero_grad()``, ``loss.backward()``, ``loss.value`` and ``opt.step()`` are, in
+        this order, in about two thirds of the time on small models.
+
+        Parameters
+        ----------
+        *wanted : Var or str
+            The loss, and nodes to be read with it.
+        feeds : sequence of Var or str
+            Inputs that each call sets first.
+        max_norm : float, optional
+            Gradients are clipped to this norm: see ``clip_grad_norm_``.
+
+        Returns
+        -------
+        TrainingStep
+            A function of a value for each feed, that returns the value of the loss from before the step, or a tuple
+            if more is wanted.
+
+        Raises
+        ------
+        GradientError, GraphError, DTypeError, SetError
+            If there is no loss, a node is of another graph, or a feed cannot be set.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x, w = g.input(1.0), g.param(4.0)
+        >>> loss = (x * w) ** 2
+        >>> step = rg.optim.SGD([w], lr=0.125).training_step(loss, feeds=[x])
+        >>> step(1.0), step(2.0)
+        (np.float64(16.0), np.float64(36.0))
+        >>> w.value
+        np.float64(0.0)
+        """
+        return training_step(self, wanted, feeds, max_norm)
 
     def memento(self) -> Callable[[], object]:
         """Return a function that gives all moments their present values."""

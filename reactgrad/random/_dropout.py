@@ -154,11 +154,36 @@ def alpha_dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
     array([1., 2.])
     """
     x = _floats("alpha_dropout", input, p, training)
+    return _to_limit("alpha_dropout", x, x, p, training)
+
+
+def feature_alpha_dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
+    """Return `input` with whole channels set to SELU's limit: shape (batch, channels, ...); see ``alpha_dropout``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.nn.functional.feature_alpha_dropout([[[1.0, 2.0]]], 0.5, training=False)
+    >>> y.value
+    array([[[1., 2.]]])
+    """
+    x = _floats("feature_alpha_dropout", input, p, training)
+    if x.ndim < 2:
+        raise ShapeError(
+            f"rg.nn.functional.feature_alpha_dropout of shape {x.shape}: it drops channels, axis 1."
+        )
+    channels = ops.sum(x.detach(), tuple(range(2, x.ndim)), keepdims=True)
+    return _to_limit("feature_alpha_dropout", x, channels, p, training)
+
+
+def _to_limit(name: str, x: Any, like: Any, p: float, training: Any) -> Any:
+    """Return `x`, at SELU's limit where a draw in the shape of `like` does not keep it."""
     if training is False or p == 0.0:
         return x
     if p == 1.0:
-        return _dropped("alpha_dropout", x, x, p, training)
+        return _dropped(name, x, like, p, training)
     scale = ((1.0 - p) * (1.0 + p * _SATURATED**2)) ** -0.5
-    draw, kept = _kept("alpha_dropout", x, p)
+    draw, kept = _kept(name, like, p)
     found = where(kept, x, _SATURATED) * scale - scale * p * _SATURATED
     return draw.of(_while_training(found, x, training))

@@ -15,6 +15,7 @@ from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._reached import reached
 from reactgrad.nodes._references import holders, references
 from reactgrad.subgraphs._feeds import _fed, _give
+from reactgrad.subgraphs._shared_result import SharedResult
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -41,6 +42,7 @@ class Instance:
         "_anchors",
         "_built",
         "_drawing",
+        "_ends",
         "_inner",
         "feeds",
         "nodes",
@@ -72,13 +74,14 @@ class Instance:
         self._built = definitions(graph, self._inner)
         self._drawing: list[int] | None = None
         self._added = host.added(self.nodes)
+        self._ends = list(ends)
         # Anchors keep the ends without handles; their gradients stay in the host's table.
         self._anchors = [host.anchor(slot) for slot in {*self.feeds, *ends}]
         for slot, var in ends.items():
             host.twin_programs[slot] = var._programs_dict()
         # The finalizer gets a weak reference: it must not keep the graph alive, as those programs
         # do.
-        weakref.finalize(self, _forget, weakref.ref(host), list(ends))
+        weakref.finalize(self, _forget, weakref.ref(host), self._ends)
 
     def intact(self, graph: Core) -> bool:
         """Return whether all nodes are in the graph as they were built, with nothing added to them."""
@@ -162,6 +165,27 @@ class Instance:
     def begins(self, graph: Core, arguments: list[Any]) -> bool:
         """Return whether the first feed has the value of the first argument."""
         return bool(self.feeds) and _fed(graph, self.feeds[0], arguments[0])
+
+    def share(self, graph: Core, name: str) -> None:
+        """Note that other calls may return its result again, of a function of this name."""
+        graph._host.shared.update({slot: SharedResult(name) for slot in self._ends})
+
+    def give_away(self, graph: Core, anew: bool) -> bool:
+        """Return whether its result may be returned again, and note if it is `anew` while somebody holds it.
+
+        It may not be fed anew while somebody holds a result that has been built upon, or that nodes are built upon:
+        these would have another meaning.
+        """
+        handles = graph._host.handles
+        held = any(
+            ref is not None and ref() is not None for ref in map(handles.__getitem__, self._ends)
+        )
+        known = [graph._host.shared[slot] for slot in self._ends]
+        if anew and (self.used(graph) or (held and any(one.built_upon for one in known))):
+            return False
+        for one in known:
+            one.fed_again = held and (anew or one.fed_again)
+        return True
 
     def draws(self, graph: Core) -> list[int]:
         """Return the nodes that draw random numbers."""

@@ -61,6 +61,8 @@ class Pool:
             if sharing is Sharing.DRAWN:
                 with graph._scheduler.notes.aside():
                     instance.redraw(graph)
+            if sharing is Sharing.FIRST:
+                instance.share(graph, getattr(function, "__name__", ""))
             # Not kept if a rule in it waits for a function to run: that rule will be built again.
             if not graph._programs.wait_for(instance.nodes):
                 instances.add(graph, key, instance)
@@ -192,14 +194,16 @@ class Instances:
             return None
         self._of[key] = self._of.pop(key)
         if sharing is Sharing.FIRST:
-            for instance in instances:
-                if (
-                    instance.begins(graph, arguments)
-                    and not instance.used(graph)
-                    and instance.intact(graph)
-                ):
+            begin = [one for one in instances if one.begins(graph, arguments)]
+            ready = [
+                (instance.differing(graph, arguments), instance)
+                for instance in begin
+                if instance.intact(graph)
+            ]
+            for differing, instance in sorted(ready, key=_has_differing):
+                if instance.give_away(graph, bool(differing)):
                     # A caller may hold its result, so a transaction notes these sets.
-                    instance.feed(graph, instance.differing(graph, arguments))
+                    instance.feed(graph, differing)
                     return instance
         anew = sharing is Sharing.DRAWN
         self._prefer_fed(graph, instances, arguments)
@@ -259,3 +263,7 @@ class Instances:
             used = deque([one for one in instances if not one.free(graph)])
             if used:
                 self._of[structure] = used
+
+
+def _has_differing(ready: tuple[dict[int, Any], Instance]) -> bool:
+    return bool(ready[0])

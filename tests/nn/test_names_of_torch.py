@@ -110,8 +110,7 @@ REFUSED: list[tuple[str, str]] = [
     (
         "rg.nn.utils.clip_grad_norm_",
         (
-            "module 'reactgrad.nn' has no attribute 'utils'. Clipping is in rg.optim: write "
-            "rg.optim.clip_grad_norm_(net.parameters(), 1.0)."
+            "module 'reactgrad.nn.utils' has no attribute 'clip_grad_norm_'. Write rg.optim.clip_grad_norm_."
         ),
     ),
     ("rg.nn.Linaer", "module 'reactgrad.nn' has no attribute 'Linaer'. Is it Linear?"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,34 @@ def test_a_flush_takes_the_mean_of_what_has_been_added() -> None:
     loss2.backward()
     opt.step()
     np.testing.assert_allclose(w.value, w2.value, rtol=1e-12)
+
+
+def test_batches_of_other_lengths_count_by_their_samples() -> None:
+    """The last batch of an epoch is shorter: a sample of it counted more than others."""
+    rng = np.random.default_rng(1)
+    data, wanted = rng.normal(size=(10, 3)), rng.normal(size=10)
+    x, y, w, loss = model()
+    micro = rg.optim.MicroBatches(rg.optim.SGD([w], lr=0.1), 3)
+    x2, y2, w2, loss2 = model()
+    whole = rg.optim.SGD([w2], lr=0.1)
+    for bounds in ([0, 4, 8, 10], [0, 1, 7, 10], [0, 2, 4, 6]):
+        for start, stop in itertools.pairwise(bounds):
+            x.graph.set({x: data[start:stop], y: wanted[start:stop]})
+            micro.backward(loss, np.int64(stop - start))
+        x2.graph.set({x2: data[: bounds[-1]], y2: wanted[: bounds[-1]]})
+        whole.zero_grad()
+        loss2.backward()
+        whole.step()
+        np.testing.assert_allclose(w.value, w2.value, rtol=1e-12)
+
+
+def test_lengths_are_given_for_all_batches_of_a_step() -> None:
+    x, y, w, loss = model()
+    x.graph.set({x: np.ones((2, 3)), y: np.ones(2)})
+    micro = rg.optim.MicroBatches(rg.optim.SGD([w], lr=0.1), 2)
+    micro.backward(loss, 2)
+    with pytest.raises(rg.DTypeError, match="some without. Write micro"):
+        micro.backward(loss)
+    with pytest.raises(rg.DTypeError, match="the number of samples is positive"):
+        micro.backward(loss, 0)
+    assert (micro.pending, w.value_version) == (1, 1)

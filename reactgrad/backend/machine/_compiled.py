@@ -57,6 +57,16 @@ def _bind_gaussian(
     return loop_call(found.loop, [x, out], found.data)
 
 
+def _bind_relu_grad(
+    inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> Callable[[], object] | None:
+    (g, x), driver = inputs, find_driver()
+    loop = None if driver is None else driver.LOOPS.get(f"relu_grad {out.dtype.char}")
+    if loop is None or is_large(out) or x.shape != out.shape or g.shape not in ((), out.shape):
+        return None
+    return loop_call(loop, [g, x, out])
+
+
 def _compute(name: str, x: Any, out: Any) -> None:
     call = _loop_call(name, x, out)
     if call is None:
@@ -96,5 +106,6 @@ register_binder("chain_times", "jit", partial(_bind_chain, np.multiply))
 register_binder("chain_over", "jit", partial(_bind_chain, np.divide))
 
 register_binder("gaussian", "jit", _bind_gaussian)
+register_binder("relu_grad", "jit", _bind_relu_grad)
 for _name in ("erf", "erfc", "norm_cdf"):
     register_binder(_name, "jit", partial(_bind, _name))

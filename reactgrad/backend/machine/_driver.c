@@ -364,6 +364,49 @@ static void product(char **args, const intptr_t *sizes, const intptr_t *steps, v
     ((Loop)more[3])(args, lengths, all, (void *)more[4]);
 }
 
+/* Conversions to floats: those of C are NumPy's. */
+#define CAST(NAME, FROM, TO)                                                                                           \
+    static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                           \
+    {                                                                                                                  \
+        const char *x = args[0];                                                                                       \
+        char *out = args[1];                                                                                           \
+        for (intptr_t i = 0; i < sizes[0]; i++) {                                                                      \
+            *(TO *)out = (TO) * (const FROM *)x;                                                                       \
+            x += steps[0];                                                                                             \
+            out += steps[1];                                                                                           \
+        }                                                                                                              \
+    }
+
+CAST(cast_bool_f, uint8_t, float)
+CAST(cast_bool_d, uint8_t, double)
+CAST(cast_i_f, int32_t, float)
+CAST(cast_i_d, int32_t, double)
+CAST(cast_l_f, int64_t, float)
+CAST(cast_l_d, int64_t, double)
+CAST(cast_f_d, float, double)
+CAST(cast_d_f, double, float)
+
+/* The gradient where x is above 0 or NaN, and 0 elsewhere. Operands lie without gaps, but for a gradient of one number. */
+#define RELU_GRAD(NAME, REAL)                                                                                          \
+    static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                           \
+    {                                                                                                                  \
+        const REAL *restrict g = (const REAL *)args[0], *restrict x = (const REAL *)args[1];                          \
+        REAL *restrict out = (REAL *)args[2];                                                                          \
+        if (steps[0]) {                                                                                                \
+            for (intptr_t i = 0; i < sizes[0]; i++) {                                                                  \
+                out[i] = x[i] <= 0 ? 0 : g[i];                                                                         \
+            }                                                                                                          \
+        }                                                                                                              \
+        else {                                                                                                         \
+            for (intptr_t i = 0; i < sizes[0]; i++) {                                                                  \
+                out[i] = x[i] <= 0 ? 0 : *g;                                                                           \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+RELU_GRAD(relu_grad_d, double)
+RELU_GRAD(relu_grad_f, float)
+
 static const struct {
     const char *name;
     Loop loop;
@@ -371,14 +414,83 @@ static const struct {
     {"norm_cdf d", norm_cdf_d}, {"norm_cdf f", norm_cdf_f}, {"erfc d", erfc_d},
     {"erfc f", erfc_f},         {"erf d", erf_d},           {"erf f", erf_f},
     {"gaussian d", gaussian_d}, {"gaussian f", gaussian_f}, {"by rows", by_rows},
-    {"product", product},
+    {"product", product},       {"cast ?f", cast_bool_f},   {"cast ?d", cast_bool_d},
+    {"cast if", cast_i_f},      {"cast id", cast_i_d},      {"cast lf", cast_l_f},
+    {"cast ld", cast_l_d},      {"cast fd", cast_f_d},      {"cast df", cast_d_f},
+    {"relu_grad d", relu_grad_d}, {"relu_grad f", relu_grad_f},
 };
+
+/* Elements of rows by their numbers: an array of (outer, length, inner) elements, with an integer for each row along
+ * its middle axis. */
+enum { ROWS, NUMBERS, CHOSEN, OUTER, LENGTH, INNER, WIDTH, GIVEN };
+
+static int are_in(const intptr_t *given)
+{
+    const uint64_t *numbers = (const uint64_t *)given[NUMBERS], length = (uint64_t)given[LENGTH];
+    const intptr_t count = given[OUTER] * given[INNER];
+    int wrong = 0; /* negative numbers are large ones */
+    for (intptr_t i = 0; i < count; i++) {
+        wrong |= numbers[i] >= length;
+    }
+    return !wrong;
+}
+
+#define MOVE(TYPE, TO, FROM)                                                                                           \
+    for (intptr_t outer = 0, i = 0; outer < given[OUTER]; outer++) {                                                  \
+        for (intptr_t inner = 0; inner < given[INNER]; inner++, i++) {                                                \
+            const intptr_t at = (outer * given[LENGTH] + numbers[i]) * given[INNER] + inner;                          \
+            ((TYPE *)given[TO])[TO == ROWS ? at : i] = ((const TYPE *)given[FROM])[FROM == ROWS ? at : i];            \
+        }                                                                                                              \
+    }
+
+static PyObject *pick(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    intptr_t given[GIVEN];
+    if (!read_numbers(args, count, given, GIVEN)) {
+        return NULL;
+    }
+    if (!are_in(given)) {
+        Py_RETURN_FALSE;
+    }
+    const int64_t *numbers = (const int64_t *)given[NUMBERS];
+    if (given[WIDTH] == 8) {
+        MOVE(uint64_t, CHOSEN, ROWS)
+    }
+    else {
+        MOVE(uint32_t, CHOSEN, ROWS)
+    }
+    Py_RETURN_TRUE;
+}
+
+static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    intptr_t given[GIVEN];
+    if (!read_numbers(args, count, given, GIVEN)) {
+        return NULL;
+    }
+    if (!are_in(given)) {
+        Py_RETURN_FALSE;
+    }
+    const int64_t *numbers = (const int64_t *)given[NUMBERS];
+    memset((void *)given[ROWS], 0, (size_t)(given[OUTER] * given[LENGTH] * given[INNER] * given[WIDTH]));
+    if (given[WIDTH] == 8) {
+        MOVE(uint64_t, ROWS, CHOSEN)
+    }
+    else {
+        MOVE(uint32_t, ROWS, CHOSEN)
+    }
+    Py_RETURN_TRUE;
+}
 
 static PyMethodDef methods[] = {
     {"play", (PyCFunction)(void (*)(void))play, METH_FASTCALL,
      PyDoc_STR("Do the instructions that lie from the address `row` to the address `end`.")},
     {"play_part", (PyCFunction)(void (*)(void))play_part, METH_FASTCALL,
      PyDoc_STR("Do the same, but only for the elements from `first` up to, not including, `last`.")},
+    {"pick", (PyCFunction)(void (*)(void))pick, METH_FASTCALL,
+     PyDoc_STR("Copy the elements of rows with these numbers. Return whether all numbers are in the rows.")},
+    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL,
+     PyDoc_STR("Copy elements into rows of zeros, at these numbers. Return whether all numbers are in the rows.")},
     {NULL, NULL, 0, NULL},
 };
 

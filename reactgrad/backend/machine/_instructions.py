@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from reactgrad.backend.machine._code import MASKED_COPY, row
+from reactgrad.backend.machine._find import find_driver
 from reactgrad.backend.machine._loop_call import LoopCall
 from reactgrad.backend.machine._loops import COMPARISONS, address_of, find_loop
 from reactgrad.backend.machine._nested import broadcast, product, reduced
@@ -105,7 +106,9 @@ def _compared(ufunc: np.ufunc, inputs: tuple[Any, ...], mask: Any, out: Any) -> 
 
 
 def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) -> bytes | None:
-    if casting != "same_kind":
+    if where is None and type(source) is np.ndarray and source.dtype != out.dtype:
+        return _cast(out, source)
+    if casting != "same_kind" and where is not None:
         return None
     if where is None:
         return _call(np.positive, (source,), out)
@@ -113,6 +116,15 @@ def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) 
     if operands is None or operands[1].dtype != "?" or operands[0].dtype != operands[2].dtype:
         return None
     return _row(MASKED_COPY, out.itemsize, out.size, operands)
+
+
+def _cast(out: Any, source: Any) -> bytes | None:
+    """Return the instruction that converts numbers to floats, by a loop of the driver."""
+    driver, operands = find_driver(), _operands(source, out)
+    if driver is None or operands is None:
+        return None
+    loop = driver.LOOPS.get(f"cast {operands[0].dtype}{operands[1].dtype}")
+    return None if loop is None else _row(loop, 0, out.size, operands)
 
 
 def _reduce(

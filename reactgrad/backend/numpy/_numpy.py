@@ -94,8 +94,8 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
         bounds = dict(zip(attrs[0], inputs[1:], strict=True))
         return partial(clip, inputs[0], bounds.get("l"), bounds.get("h"), out)
 
-    def astype(x: Any, out: Any, dtype: Any) -> None:
-        xp.copyto(out, x, casting="unsafe")
+    def bind_astype(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.copyto, out, inputs[0], casting="unsafe")
 
     def beside(out: Any) -> Any:
         """Return memory for an intermediate result of `out`.
@@ -441,7 +441,7 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
     register_binder("angle_slope", kind, bind_angle_slope)
     register_kernel("chain_times", kind, chain(xp.multiply, lambda a, b: (a == 0) | (b == 0)))
     register_kernel("chain_over", kind, chain(xp.divide, lambda g, x: g == 0))
-    register_kernel("astype", kind, astype)
+    register_binder("astype", kind, bind_astype)
     register_binder("relu", kind, bind_relu)
     register_kernel("concatenate", kind, join)
     register_kernel("stack", kind, pile)
