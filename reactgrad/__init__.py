@@ -67,6 +67,7 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._errors import VizError as VizError
+from reactgrad._errors import WrapWarning as WrapWarning
 from reactgrad._habits import absent_from_package as _absent_from_package
 from reactgrad._later import later as _later
 from reactgrad.backend import ThreadCountError as ThreadCountError

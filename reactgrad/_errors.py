@@ -124,6 +124,10 @@ class BudgetWarning(ReactgradWarning):
     """A memory budget is smaller than the values that have to be in memory at once."""
 
 
+class WrapWarning(ReactgradWarning, RuntimeWarning):
+    """The whole number of a node has left its dtype, such as int64, and has wrapped around."""
+
+
 class ImplicitValueWarning(ReactgradWarning):
     """A value left the graph by an implicit conversion, where ``implicit_values("warn")`` holds."""
 

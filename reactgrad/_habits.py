@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from inspect import getattr_static
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -22,9 +23,12 @@ class AbsentError(ReactgradError, AttributeError):
     What the name is near to is only found for the text, since most such errors come of ``hasattr``.
     """
 
-    def __init__(self, message: str, name: str, has: Iterable[str] = ()) -> None:
+    def __init__(
+        self, message: str, name: str, has: Iterable[str] = (), otherwise: str = ""
+    ) -> None:
         super().__init__(message, name=name)
         self.has = tuple(has)
+        self.otherwise = otherwise
 
     def __str__(self) -> str:
         from difflib import get_close_matches  # slow to import, and only for this
@@ -32,10 +36,11 @@ class AbsentError(ReactgradError, AttributeError):
         close = get_close_matches(
             str(self.name), [one for one in self.has if one[0] != "_"], 3, 0.7
         )
-        return f"{self.args[0]} Is it {' or '.join(close)}?" if close else str(self.args[0])
+        way = f"Is it {' or '.join(close)}?" if close else self.otherwise
+        return f"{self.args[0]} {way}" if way else str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AbsentError, (self.args[0], self.name, self.has), vars(self)
+        return AbsentError, (self.args[0], self.name, self.has, self.otherwise), vars(self)
 
 
 def by_name(*rows: tuple[str, str]) -> dict[str, str]:
@@ -149,6 +154,13 @@ OF_GRAPHS: Final = by_name(
     ("explain reason", "g.why(y)"),
     ("dirty stale", "g.plan(y).nodes, what a read of y would run"),
     ("flush settle propagate sync", "g.stabilize()"),
+)
+
+# What to write where an attribute of a graph is assigned that it has, and that cannot be assigned.
+SETTINGS_OF_GRAPHS: Final = by_name(
+    ("seed", "g.reseed({value})"),
+    ("device", "rg.Graph(device={value}), or x.to({value}) for one node"),
+    ("training train eval", "g.train(), or g.eval()"),
 )
 
 OF_PACKAGE: Final = by_name(
@@ -289,6 +301,77 @@ def absent(
         )
     text = f"{owner} has no attribute {shortened(name, 100)!r}."
     return AbsentError(f"{text} {way}", name) if way else AbsentError(text, name, has)
+
+
+def check_assigned(
+    thing: object,
+    owner: str,
+    name: str,
+    value: object,
+    ways: Mapping[str, str],
+    has: Iterable[str] | None = None,
+) -> None:
+    """Raise ``AbsentError`` unless an attribute can be assigned.
+
+    Python stores what is assigned under any name, so a mistyped setting would change nothing, and say nothing.
+
+    Parameters
+    ----------
+    owner : str
+        What it is, as ``"a Graph"``.
+    ways
+        What to write, by names of what is not assigned.
+    has
+        The names that a new one must not be a mistyped form of; ``None`` for an object that has no attributes but
+        those of its class.
+    """
+    if name in ways and not callable(value):
+        way = ways[name].replace("{value}", shortened(told(value), 60))
+        raise AbsentError(f"{name!r} of {owner} cannot be assigned. Write {way}.", name)
+    found = getattr_static(type(thing), name, None)
+    if found is not None and not isinstance(found, Absent):
+        return
+    text = f"{owner} has no attribute {shortened(name, 100)!r}."
+    if has is None:
+        meant = _ARGUMENTS.get(name)
+        otherwise = "It takes none of your own: keep this in a variable, or write a subclass."
+        if meant is not None and hasattr(type(thing), meant):
+            otherwise = f"Is it {meant}?"
+        raise AbsentError(text, name, present(thing), otherwise)
+    if near := [one for one in has if mistyped(name, one)]:
+        raise AbsentError(text, name, (), f"Is it {' or '.join(near)}?")
+
+
+def mistyped(name: str, meant: str) -> bool:
+    """Return whether a name is another one with two letters exchanged, one too many, or one too few.
+
+    Names that differ by a digit are two names.
+
+    Examples
+    --------
+    >>> mistyped("weigth", "weight"), mistyped("biaas", "bias"), mistyped("layer2", "layer")
+    (True, True, False)
+    """
+    if len(name) == len(meant):
+        at = [i for i, (a, b) in enumerate(zip(name, meant, strict=True)) if a != b]
+        return (
+            at[1:] == [at[0] + 1] and name[at[0]] + name[at[1]] == meant[at[1]] + meant[at[0]]
+            if at
+            else False
+        )
+    short, long = sorted((name, meant), key=len)
+    return len(short) > 3 and any(
+        long[:i] + long[i + 1 :] == short for i, a in enumerate(long) if not a.isdigit()
+    )
+
+
+def typing_errors(name: str) -> list[str]:
+    """Return what comes of a name with two letters exchanged, one left out, or one twice."""
+    at = range(len(name))
+    found = {name[:i] + name[i + 1 : i + 2] + name[i] + name[i + 2 :] for i in at}
+    found |= {name[:i] + name[i + 1 :] for i in at}
+    found |= {name[:i] + name[i] + name[i:] for i in at}
+    return sorted(found - {name})
 
 
 class Absent:

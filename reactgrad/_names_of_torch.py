@@ -26,6 +26,12 @@ OF_MODULES: Final = by_name(
     ("grad gradients", "[one.grad for one in {x}.parameters()]"),
 )
 
+# What to write where a method of a module is assigned to.
+SETTINGS_OF_MODULES: Final = by_name(
+    ("train", "net.train({value})"),
+    ("eval", "net.eval(), or net.train()"),
+)
+
 OF_NN: Final = by_name(
     ("clip_grad_norm_ clip_grad_value_", "rg.optim.{name}"),
     ("parameter", "rg.nn.Parameter(value)"),

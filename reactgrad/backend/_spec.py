@@ -36,9 +36,11 @@ class Spec:
         literal does.
     storage : tuple of int
         The shape in which values are stored: at least one axis.
+    counts : bool
+        Whether it is one whole number of the host, whose dtype a result may leave.
     """
 
-    __slots__ = ("device", "dtype", "kind", "shape", "storage", "weak")
+    __slots__ = ("counts", "device", "dtype", "kind", "shape", "storage", "weak")
 
     shape: Shape
     dtype: DType
@@ -46,6 +48,7 @@ class Spec:
     kind: str
     storage: tuple[int, ...]
     weak: type | None
+    counts: bool
 
     def __repr__(self) -> str:
         if self.weak is not None:
@@ -93,6 +96,7 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
         found.device, found.weak = device, weak
         found.dtype = own
         found.kind = device.partition(":")[0]
+        found.counts = not shape and own.kind in "iu" and device == "cpu" and weak is None
         # setdefault: two threads that make the same one end up with the same object.
         found = _interned.setdefault(key, found)
     return found

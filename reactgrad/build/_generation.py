@@ -207,7 +207,7 @@ def _is_alone(graph: Core, gen: Generation) -> bool:
     own = {gen.root, program.seed._slot}
     return (
         anchored <= own
-        and all(host.anchors[slot] == 1 for slot in anchored)
+        and all(len(host.anchors[slot]) == 1 for slot in anchored)
         and not (program._holds or program.broken or program.observed or program.hollow)
         and not (program.seen or program._inner or program._sharers)
         and all(count <= _ALONE for count in map(getrefcount, adjoints.values()))

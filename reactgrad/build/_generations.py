@@ -119,7 +119,7 @@ class Generations:
                 else:
                     self.give_up(graph, gen)
                 continue
-            if entry is None and (children[root] or root in host.anchors):
+            if entry is None and (children[root] or host.anchors.get(root)):
                 continue
             if type(host.ops[root]) is not Op:  # a function, which must not be kept alive
                 continue

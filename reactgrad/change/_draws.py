@@ -87,7 +87,7 @@ def put_draws(graph: Core[Any], state: Mapping[str, Any]) -> None:
             if (new != words).any():
                 sets.append((slot, new))
         set_many(graph, sets)
-        graph.seed = state["seed"]
+        graph._seed = state["seed"]
         coming[graph] = draws
         _calls[graph] = state["calls"]
 

@@ -218,7 +218,7 @@ def reseed(graph: Core, /, seed: int) -> None:
             graph,
             [(slot, np.array([*words, words_of(graph, slot)[2], 0], np.uint64)) for slot in keys],
         )
-        graph.seed = int(seed)
+        graph._seed = int(seed)
 
 
 def freeze(var: H, /) -> H:

@@ -27,7 +27,7 @@ def give_back(graph: Core, noted: Noted) -> None:
     """Restore everything that was noted."""
     graph._host.cut_slots = graph._host.cut_values = ()  # a set that was cut short is undone, too
     if OF_SEED in noted:
-        graph.seed = noted[OF_SEED]
+        graph._seed = noted[OF_SEED]
     for (what, _), before in noted.items():  # type: ignore[misc]
         if what == "removed":
             before.revive(graph)

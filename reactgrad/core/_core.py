@@ -28,16 +28,10 @@ class Core(Generic[V]):
     ``_pending``, ``_noted``, ``_handed`` and ``_transient`` are attributes of these two; they are
     aliased here because every read uses them, and one attribute look-up less is measurable.
 
-    Attributes
-    ----------
-    seed
-        The seed from which the functions of this graph derive their random numbers.
-    device
-        The device of its arrays that were given as arrays of the host.
     """
 
-    seed: int
-    device: str = "cpu"
+    _seed: int
+    _device: str = "cpu"
 
     # --- ports: functions of higher floors, set by the face, called from below ---------------------
 
@@ -63,7 +57,7 @@ class Core(Generic[V]):
 
     def _open(self, seed: int, host: Rows) -> None:
         """Make the tables of an empty graph."""
-        self.seed = seed
+        self._seed = seed
         self._host = host
         self._programs = Programs()
         # Called before each value is read while nodes are built that must not depend on some nodes;
@@ -87,6 +81,16 @@ class Core(Generic[V]):
         # Forks of this graph that are being computed: one entry for each computation under way. And
         # an entry of its observers while their sets wait: then, too, no read takes the fast path.
         self._followed: dict[object, Any] = {}
+
+    @property
+    def seed(self) -> int:
+        """The seed from which the functions of this graph derive their random numbers."""
+        return self._seed
+
+    @property
+    def device(self) -> str:
+        """The device of its arrays that were given as arrays of the host."""
+        return self._device
 
     def _adopt(self, scheduler: Scheduler) -> None:
         """Set the scheduler, and alias the tables that every read uses."""

@@ -84,11 +84,14 @@ def tidy(graph: Core) -> None:
             ref = dropped[0]  # removed only after the work below, which an interrupt may cut short
             if ref.slot in asked.members:
                 asked.clear()
-            if host.anchor_refs.pop(id(ref), None) is not None:
-                host.anchors[ref.slot] -= 1
-                if not host.anchors[ref.slot]:
+            anchors = host.anchors.get(ref.slot)
+            if anchors and id(ref) in anchors:
+                orphans.append(
+                    ref.slot
+                )  # first: once the anchor is taken out, nothing else leads here
+                del anchors[id(ref)]
+                if not anchors:
                     del host.anchors[ref.slot]
-                    orphans.append(ref.slot)
             elif host.handles[ref.slot] is ref:
                 orphans.append(ref.slot)
                 host.handles[ref.slot] = None

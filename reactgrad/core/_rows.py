@@ -72,8 +72,8 @@ class Rows(Steps):
     def __init__(self, graph: Any) -> None:
         super().__init__()
         self._graph: weakref.ref[Any] = weakref.ref(graph)  # a ``Core``, which knows these rows
-        self.anchors: dict[int, int] = {}  # how many anchors hold a node
-        self.anchor_refs: dict[int, HandleRef] = {}
+        # The anchors that hold a node, each by the id of its reference; an empty dict is none.
+        self.anchors: dict[int, dict[int, HandleRef]] = {}
         # Handles that have died and wait for `tidy`. A weakref callback may run between any two lines
         # and in any thread, so it only appends, which is atomic.
         self.dropped: deque[HandleRef] = deque()
@@ -153,8 +153,7 @@ class Rows(Steps):
         """Return an object that keeps the node alive as long as the object lives."""
         anchor = Anchor()
         (ref := HandleRef(anchor, self.on_death)).slot = slot
-        self.anchors[slot] = self.anchors.get(slot, 0) + 1
-        self.anchor_refs[id(ref)] = ref
+        self.anchors.setdefault(slot, {})[id(ref)] = ref
         return anchor
 
     def keep_mode(self, slot: int) -> None:
@@ -166,7 +165,7 @@ class Rows(Steps):
 
     def holds(self, slot: int) -> bool:
         """Return whether an anchor, a handle or ``keep`` holds the node."""
-        return slot in self.anchors or self.in_sight(slot)
+        return bool(self.anchors.get(slot)) or self.in_sight(slot)
 
     def in_sight(self, slot: int) -> bool:
         """Return whether the user can reach the node: by its handle, ``keep`` or ``fork[var]``.
@@ -272,6 +271,11 @@ class Rows(Steps):
 
     def let_go(self, slot: int) -> None:
         """Note that the value of a transient node was dropped. A subclass may act on it."""
+
+    def wrapped(self, slot: int, dtype: Any) -> None:
+        from reactgrad.core._wrapped import warn_of  # imported late: few programs count so far
+
+        warn_of(self, slot, dtype)
 
     def explain(self, slot: int) -> str:
         """Return a note for an error: the node, its operands, and the line that built it."""

@@ -59,7 +59,7 @@ def fork(graph: C, /) -> C:
         host, copy = graph._host, Host(twin)
         twin._open(graph.seed, copy)
         if graph.device != "cpu":
-            twin.device = graph.device
+            twin._device = graph.device
         try:
             scheduler = graph._scheduler.fork(copy)
         finally:

@@ -9,7 +9,7 @@ from reactgrad._errors import (
     DTypeError,
     SetError,
 )
-from reactgrad._habits import OF_GRAPHS, absent, present, refuse
+from reactgrad._habits import OF_GRAPHS, SETTINGS_OF_GRAPHS, absent, check_assigned, present, refuse
 from reactgrad.autodiff._nested import gradient_of, tangent_of
 from reactgrad.autodiff._plan import plan
 from reactgrad.backend import read_device
@@ -118,7 +118,7 @@ class Graph(Pictures, Questions, Settings):
         if executor is not None:
             self.executor = executor
         if device != "cpu":
-            self.device = read_device("rg.Graph", device)
+            self._device = read_device("rg.Graph", device)
 
     def _open(self, seed: int, host: Host) -> None:
         super()._open(seed, host)
@@ -196,6 +196,12 @@ class Graph(Pictures, Questions, Settings):
     whatif = whatif
 
     # --- handles, names, lifetime --------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[:1] != "_":
+            has = None if type(self) is Graph else _SETTINGS
+            check_assigned(self, "a Graph", name, value, SETTINGS_OF_GRAPHS, has)
+        object.__setattr__(self, name, value)
 
     def __dir__(self) -> list[str]:
         return present(self)
@@ -309,6 +315,7 @@ class Graph(Pictures, Questions, Settings):
             self._host.gradients = Gradients({}, {})
 
 
+_SETTINGS = ("events", "executor", "jit", "max_bytes")
 on_default(Graph)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._errors import DTypeError, SetError
-from reactgrad._habits import OF_VARS, present, refuse
+from reactgrad._habits import OF_VARS, AbsentError, present, refuse, typing_errors
 from reactgrad.autodiff._edges import wanted_leaves
 from reactgrad.autodiff._grad import backward
 from reactgrad.autodiff._hooks import register_after_grad, register_hook
@@ -393,3 +393,11 @@ _OF_TENSORS = (
     "unbind",
 )
 refuse(Var, [*OF_VARS, *_METHODS, *_OPS, *_OF_TENSORS, *ops.PLACES], absent_of)
+
+# A ``__setattr__`` could say it of all names, but would slow down each node that is built.
+_SETTABLE = ("name", "cutoff", "value", "grad")
+refuse(
+    Var,
+    [typed for name in _SETTABLE for typed in typing_errors(name)],
+    lambda var, name: AbsentError(f"a Var has no attribute {name!r}.", name, _SETTABLE),
+)

@@ -87,7 +87,7 @@ class _Restoring:
         for record in state.gradients:
             renew(graph, record)
         if state.device != "cpu":
-            self.graph.device = self.device(state.device)
+            self.graph._device = self.device(state.device)
 
     @staticmethod
     def device(name: str) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 
 from reactgrad._calls import check_names
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._habits import absent, present, refuse
-from reactgrad._names_of_torch import OF_MODULES
+from reactgrad._habits import absent, check_assigned, present, refuse
+from reactgrad._names_of_torch import OF_MODULES, SETTINGS_OF_MODULES
 from reactgrad.graph._var import Var
 from reactgrad.nn import _copies, _moving, _shown, _state
 from reactgrad.nn._building import ModuleCall, building, follow
@@ -107,11 +107,29 @@ class Module(Registered):
         if name == "training":
             self.train(value)
             return
+        if name[:1] != "_" and name not in vars(self):
+            self._check_new(name, value)
+        self._assign(name, value)
+
+    def _assign(self, name: str, value: Any) -> None:
         former = vars(self).get(name, _NONE)
         object.__setattr__(self, name, value)
         if former is value or (type(former) is type(value) in _SAME and former == value):
             return
         self._changed(former, value)
+
+    def _check_new(self, name: str, value: Any) -> None:
+        """Raise ``AbsentError`` for a mistyped name of an attribute that is there.
+
+        A layer of the package has all of its attributes once it is made, and a module of the user once it
+        was called, or asked for its params; before that ``__init__`` may give any names.
+        """
+        record = self._record
+        closed = type(self).__module__.startswith("reactgrad.") or record.call or record.parts
+        # A layer and a list of layers are two things.
+        has = [one for one in vars(self) if closed and one.rstrip("s") != name.rstrip("s")]
+        owner = f"a {type(self).__name__}"
+        check_assigned(self, owner, name, value, SETTINGS_OF_MODULES, ["training", *has])
 
     def __delattr__(self, name: str) -> None:
         former = vars(self).get(name)
@@ -164,11 +182,11 @@ class Module(Registered):
         if tensor is not None and not isinstance(tensor, Var):
             tensor = current_graph().input(np.asarray(tensor))
         self._record.buffers[name] = persistent
-        setattr(self, name, tensor)
+        self._assign(name, tensor)
 
     def register_parameter(self, name: str, param: Any) -> None:
         """Set an attribute to a param, or to ``None``."""
-        setattr(self, name, param)
+        self._assign(name, param)
 
     register_module = register_parameter
     add_module = register_parameter

@@ -108,6 +108,15 @@ def user_level() -> int:
     return level
 
 
+def line_of(site: Site | None) -> tuple[str, int]:
+    """Return the file of a place, and the number of its line."""
+    if site is None or site[0] is None:
+        return "<unknown>", 1
+    code, offset = site[0], site[1]
+    lines = (n for start, end, n in code.co_lines() if start <= offset < end and n is not None)
+    return code.co_filename, next(lines, code.co_firstlineno)
+
+
 def site_text(site: Site | None) -> str:
     """Return file, line and text of a place, ``model.py:12: y = rg.log(x)``.
 
@@ -115,11 +124,7 @@ def site_text(site: Site | None) -> str:
     """
     if site is None or site[0] is None:
         return "unknown place"
-    code, offset = site[0], site[1]
-    line = next(
-        (n for start, end, n in code.co_lines() if start <= offset < end and n is not None),
-        code.co_firstlineno,
-    )
+    code, line = site[0], line_of(site)[1]
     text = linecache.getline(code.co_filename, line).strip()
     cell = _cell(code.co_filename)
     place = f"{cell}, line {line}" if cell else f"{code.co_filename}:{line}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad._calls import check_names
 from reactgrad._errors import DeviceError, DTypeError, GradientError, LoadError, ReactgradError
+from reactgrad._habits import check_assigned
 from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.core._moved import hold
 from reactgrad.core._notes import UNDO
@@ -71,6 +72,16 @@ class Optimizer:
         for group in read_groups(who, params):
             self.add_param_group(group)
         hold(self.params[0]._graph, self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[:1] != "_" and name not in vars(self) and "param_groups" in vars(self):
+            ways: dict[str, str] = {}
+            if type(self).__module__.startswith("reactgrad."):
+                ways = dict.fromkeys(
+                    self.defaults, f"group[{name!r}] = {{value}} for each group of opt.param_groups"
+                )
+            check_assigned(self, f"a {type(self).__name__}", name, value, ways, vars(self))
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__}:"]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend import Reduction
+from reactgrad.backend import Reduction, find_binder
 from reactgrad.backend.machine._row_program import Part, RowProgram
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import SHARE, Ranges, Step, count
@@ -241,6 +241,5 @@ def _bind_rows(store: Any, slot: int, begin: int, end: int) -> Step:
     inputs = [store.data[parent] for parent in parents]
     inputs = [one[begin:end] if kind is CUT else one for kind, one in zip(rule, inputs)]
     out = store.data[slot][begin:end]
-    return store._bind_inputs(
-        store._find_binder(op, found), op, found, parents, inputs, out, store.attrs[slot]
-    )
+    binder = find_binder(op.name, found.device, store.registers is not None)
+    return store._bind_inputs(binder, op, found, parents, inputs, out, store.attrs[slot])

@@ -182,6 +182,7 @@ class Steps(Store):
         steps, parents, cutoffs = self._steps, self.scheduler.topology.parents, self.cutoffs
         # Local names and one look-up for each op and device: this loop binds whole plans.
         binders: dict[tuple[Op, str], Binder] = {}
+        jit = self.registers is not None
         for slot in slots:
             step = steps[slot]  # read now: binding a parent may have moved it and unbound this node
             if step is not NEW and step is not UNBOUND:
@@ -207,7 +208,9 @@ class Steps(Store):
                 inputs.append(one)
             binder = binders.get((op, found.device))
             if binder is None:
-                binder = binders[op, found.device] = self._find_binder(op, found)
+                binder = binders[op, found.device] = find_binder(op.name, found.device, jit)
+            if found.counts:
+                binder = self.compared(slot, op.name, binder)
             if as_stored:
                 steps[slot] = binder(inputs, out, attrs[slot])
             else:
@@ -346,13 +349,12 @@ class Steps(Store):
 
         return step
 
-    def _find_binder(self, op: Op, found: Spec) -> Binder:
-        return find_binder(op.name, found.device, self.registers is not None)
-
     def _bind_kernel(self, slot: int, op: Op, found: Spec, out: Any) -> Step:
         parents = self.scheduler.topology.parents[slot]
         inputs = list(map(self.data.__getitem__, parents))
-        binder = self._find_binder(op, found)
+        binder = find_binder(op.name, found.device, self.registers is not None)
+        if found.counts:
+            binder = self.compared(slot, op.name, binder)
         return self._bind_inputs(binder, op, found, parents, inputs, out, self.attrs[slot])
 
     def _bind_inputs(
@@ -505,7 +507,10 @@ class Steps(Store):
             return _kept(find_binder(op.name, where)(values, None, attrs)())
         out = device.empty(storage_shape(result), result.dtype)
         into = out if op.elementwise else shaped(out, result)
-        find_binder(op.name, where)(values, into, attrs)()
+        binder = find_binder(op.name, where)
+        if result.counts:
+            binder = self.compared(slot, op.name, binder)
+        binder(values, into, attrs)()
         return _finished(out, result)
 
     def _caller(self, slot: int) -> Callable[[int], Any]:

@@ -11,14 +11,14 @@ to the caller, and the node gets another one.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reactgrad.backend import (
-    own_copy,
-)
+from reactgrad.backend import Binder, own_copy
 from reactgrad.scheduler import (
     CLEAN,
     STALE,
@@ -231,6 +231,16 @@ class Store(LeafWrites):
                 )
         if self.policy is not None:
             self.policy.check()
+
+    def compared(self, slot: int, op: str, binder: Binder) -> Binder:
+        """Return the binder of a node of one whole number, whose steps tell if the number leaves its dtype."""
+        from reactgrad.values._whole_numbers import compared  # imported late: few nodes are that
+
+        return compared(op, binder, partial(self.wrapped, slot))
+
+    @abstractmethod
+    def wrapped(self, slot: int, dtype: Any) -> None:
+        """Tell the user that a whole number has left its dtype; by the rows, which know the node's line."""
 
     def close(self) -> None:
         """Drop all references back to this object, so that it is freed with the graph."""

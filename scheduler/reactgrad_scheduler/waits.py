@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable
 from inspect import currentframe
 from threading import RLock, Thread, get_ident
 from types import FrameType
+
+from reactgrad_scheduler.collector import CollectorPause
 
 _JOIN = Thread.join.__code__
 _walking = RLock()  # held while frames of other threads are walked
@@ -45,14 +46,8 @@ def is_joined_by(waiter: int) -> bool:
         return _is_joined_by(waiter)
     # Frame objects are made when they are asked for. Up to Python 3.11 the garbage collector may run then,
     # so that other threads go on and leave the very frames that are walked, which crashes: pause it.
-    with _walking:
-        collects = gc.isenabled()
-        try:
-            gc.disable()
-            return _is_joined_by(waiter)
-        finally:
-            if collects:
-                gc.enable()
+    with _walking, CollectorPause():
+        return _is_joined_by(waiter)
 
 
 def _is_joined_by(waiter: int) -> bool:

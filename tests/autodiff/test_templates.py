@@ -61,7 +61,7 @@ def second_order(case: Case) -> rg.Graph:
         for one in second:
             if one is not None:
                 one.value
-    g.held = leaves, y, first, second  # type: ignore[attr-defined]
+    g._held = leaves, y, first, second  # type: ignore[attr-defined]
     return g
 
 
@@ -109,7 +109,7 @@ def model(random: Random, rows: int) -> rg.Graph:
     for one in (*gradients, *later):
         if one is not None:
             one.value
-    g.held = y, gradients, later  # type: ignore[attr-defined]
+    g._held = y, gradients, later  # type: ignore[attr-defined]
     g.check_invariants()
     return g
 

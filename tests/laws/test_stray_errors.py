@@ -225,3 +225,34 @@ def test_an_error_while_ended_blocks_are_dropped_is_mended_by_the_use_after_it(
         with g.transaction():
             x.set(4.0)
         assert y.value == 12.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_no_node_stays_after_an_error_while_those_that_nobody_holds_are_released(
+    error: type[BaseException],
+) -> None:
+    """A gradient holds its output; an error between two lines once left it held for ever."""
+
+    def model() -> tuple[rg.Graph, Any]:
+        g = rg.Graph()
+        x, w = g.input(2.0), g.keep(g.param(3.0))
+        g.keep(x)
+        assert rg.grad(rg.tanh(x * w), w).value is not None
+        return g, x * 2.0
+
+    def release(g: rg.Graph) -> None:
+        len(g)
+
+    g, last = model()
+    del last
+    lines = lines_of(lambda: release(g))
+    left = len(g)
+    assert lines > 100
+    for at in range(1, lines + 1):
+        g, last = model()
+        del last
+        with suppress(error):
+            struck(lambda g=g: release(g), at, error)
+        g.check_invariants()
+        assert len(g) == left, at
