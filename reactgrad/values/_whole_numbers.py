@@ -91,9 +91,24 @@ def compared(name: str, binder: Binder, tell: Callable[[Any], object]) -> Binder
 
 
 def _may_leave(name: str, arrays: Sequence[Any], out: Any) -> bool:
-    """Return whether a reduction of arrays may leave the dtype; in time, it is another reduction."""
-    most = np.iinfo(out.dtype).max
-    bound = [float(np.abs(one.astype(np.float64)).max(initial=0.0)) for one in arrays]
-    if name == "prod":
-        return bound[0] > 1.0 and arrays[0].size * math.log2(bound[0]) >= math.log2(most)
-    return arrays[0].size * math.prod(bound) >= most
+    """Return whether a reduction of arrays may leave the dtype. Their values are looked at only if that decides."""
+    size = arrays[0].size
+    for bound_of in (_most, _largest):
+        bounds = [bound_of(one) for one in arrays]
+        if name == "prod":
+            may = bounds[0] > 1 and size * math.log2(bounds[0]) >= np.iinfo(out.dtype).bits - 1
+        else:
+            may = size * math.prod(bounds) > np.iinfo(out.dtype).max
+        if not may:
+            return False
+    return True
+
+
+def _most(array: Any) -> int:
+    """Return what the dtype allows, in size."""
+    return 1 if array.dtype.kind == "b" else -int(np.iinfo(array.dtype).min) or _BEYOND
+
+
+def _largest(array: Any) -> int:
+    """Return the largest element, in size."""
+    return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
