@@ -184,6 +184,17 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
             return bool(self.value)
         return bool(self.item())
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        value = self.value
+        if type(value) is np.ndarray and value.shape:
+            raise DTypeError(
+                f"the format {spec!r} is for a number, and {self.label!r} is an array of shape {value.shape}. Write "
+                f"np.array2string({self.label}.value, precision=2), or format one element, {self.label}[0]."
+            )
+        return format(value, spec)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
             raise CopyError(

@@ -344,17 +344,6 @@ class Var(Value["Var"]):
             return None
         return value if isinstance(value, np.ndarray) and value.ndim > 2 else None
 
-    def __format__(self, spec: str) -> str:
-        if not spec:
-            return str(self)
-        value = self.value
-        if type(value) is np.ndarray and value.shape:
-            raise DTypeError(
-                f"the format {spec!r} is for a number, and {self.label!r} is an array of shape {value.shape}. Write "
-                f"np.array2string({self.label}.value, precision=2), or format one element, {self.label}[0]."
-            )
-        return format(value, spec)
-
     def __dir__(self) -> list[str]:
         return present(self)
 

@@ -59,7 +59,7 @@ class Handle:
 
 # The graphs of the open ``with graph:`` blocks of this thread or task, innermost last.
 _current: ContextVar[tuple[Any, ...]] = ContextVar("reactgrad_graphs", default=())
-_default_lock = threading.Lock()
+_default_lock = threading.RLock()
 _default: list[Any] = []
 # Ports, filled when the modules that can do it are imported: this one cannot import them.
 _stack: list[Callable[[Any], Any]] = []

@@ -11,7 +11,7 @@ import linecache
 import warnings
 from collections.abc import Iterator
 from itertools import islice
-from threading import Lock
+from threading import RLock
 from types import CodeType
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ def _assignments(code: CodeType) -> dict[Position, Assigned]:
 
 
 # Filters of warnings belong to all threads, and in Python 3.11 two threads that parse may confuse each other.
-_parsing = Lock()
+_parsing = RLock()
 
 
 def _in_source(source: str) -> dict[Position, Assigned]:

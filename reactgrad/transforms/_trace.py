@@ -43,7 +43,7 @@ MAX_BYTES: Final = 2**28
 Build = Callable[..., Any]
 # By function: its traces are released with it.
 _kept: WeakKeyDictionary[Any, OrderedDict[Hashable, list[Trace]]] = WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = threading.RLock()
 # The graph in which a function of this thread or task is being called to be differentiated.
 _called_in: ContextVar[Graph | None] = ContextVar("reactgrad_called_in", default=None)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from threading import Lock
+from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 T = TypeVar("T")
@@ -49,7 +49,8 @@ class Ground(Generic[T]):
     overlays
         Overlays that lie on it, or have lain on it: all of them while they are few, else some.
     lock
-        Held by the thread that writes it: threads of other graphs on it may be working meanwhile.
+        Held by the thread that writes it: threads of other graphs on it may be working meanwhile. An ``RLock``: an
+        error where a ``with`` is left may leave it to its thread, which must not wait for itself then.
     """
 
     __slots__ = ("lock", "overlays", "rows")
@@ -57,7 +58,7 @@ class Ground(Generic[T]):
     def __init__(self, rows: list[T]) -> None:
         self.rows = rows
         self.overlays: list[weakref.ref[Overlay[T]]] = []
-        self.lock = Lock()
+        self.lock = RLock()
 
 
 def _references(holder: Overlay[T]) -> int:
@@ -102,8 +103,9 @@ class Overlay(dict[int, T]):
 
     def extend(self, rows: list[T]) -> None:
         """Add rows at the end."""
-        size, self._size = self._size, self._size + len(rows)
-        self.update(zip(range(size, self._size), rows, strict=True))
+        size = self._size + len(rows)
+        self.update(zip(range(self._size, size), rows, strict=True))
+        self._size = size  # last: an interrupt leaves rows that are not counted, and no gap
 
     @property
     def written(self) -> int:
@@ -132,7 +134,8 @@ class Overlay(dict[int, T]):
         """Write all rows that lie here into ``rows``: those of the ground, or of a new ``ground``."""
         rows.extend([self[slot] for slot in range(len(rows), self._size)])
         for slot, row in self.items():
-            rows[slot] = row
+            if slot < self._size:
+                rows[slot] = row
         if ground is not None:
             self._lie_on(ground)
         self.clear()  # last: an interrupt loses no row

@@ -220,3 +220,13 @@ def test_an_attribute_error_of_a_function_is_not_taken_for_a_missing_attribute(
     error.__traceback__ = None
     gc.collect()
     assert refs[0]() is None
+
+
+def test_a_detached_number_is_formatted_as_its_node_is(g: rg.Graph) -> None:
+    x, v = g.input(1.234), g.input([1.0, 2.0], name="v")
+    assert f"{x.detach():.2f}" == f"{x:.2f}" == "1.23"
+    assert f"{x.detach()}" == str(x.detach())
+    with pytest.raises(
+        rg.DTypeError, match=r"^the format '.2f' is for a number, and 'v' is an array"
+    ):
+        f"{v.detach():.2f}"

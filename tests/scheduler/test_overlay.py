@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reactgrad_scheduler.overlay import FEW, SOME, Blank, Overlay, share
+from tests.interrupts import lines_of, struck
 
 ACTIONS = st.lists(
     st.tuples(
@@ -132,3 +135,48 @@ def test_what_is_written_in_place_is_not_shared() -> None:
     assert 0 in twin
     assert twin[0] == another[0] == {0: None}
     assert twin[0] is not another[0]
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, KeyboardInterrupt])
+def test_an_error_at_any_line_of_a_fork_keeps_no_thread_from_the_next_one(
+    error: type[BaseException],
+) -> None:
+    """Where its ``with`` is left, an error once kept the lock, and the next fork waited for ever."""
+
+    def column() -> tuple[Overlay[int], list[Overlay[int]]]:
+        column, *others = share([*range(8)])
+        column[1] = -1
+        return column, others
+
+    one, others = column()
+    for at in range(1, lines_of(one.fork) + 1):
+        one, others = column()
+        with suppress(error):
+            struck(one.fork, at, error)
+        assert one.ground.lock.acquire(timeout=0.1), at  # for ever, if this were not an ``RLock``
+        one.ground.lock.release()
+        twin = one.fork()
+        assert [*one] == [*twin] == [0, -1, *range(2, 8)]
+        assert [*others[0]] == [*range(8)]
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, KeyboardInterrupt])
+def test_an_error_at_any_line_that_adds_rows_leaves_no_gap(error: type[BaseException]) -> None:
+    """The rows were counted before they were there, and every fork from then on raised ``IndexError``."""
+
+    def column() -> Overlay[int]:
+        column, _ = share([0, 1])
+        column[1] = -1
+        return column
+
+    rows = [2, 3]
+    for at in range(1, lines_of(lambda: column().extend(rows)) + 1):
+        one = column()
+        with suppress(error):
+            struck(lambda one=one: one.extend(rows), at, error)
+        assert [*one] in ([0, -1], [0, -1, *rows])
+        assert [*one.fork()] == [*one]
+        size = len(one)
+        one.extend([5])
+        assert [*one.fork()] == [*one]
+        assert (len(one), one[size]) == (size + 1, 5)
