@@ -94,9 +94,8 @@ class Tables:
         self._output: int = output._slot
         self.seeds = seeds
         self._updating = False
-        self._apart: Container[
-            int
-        ] = ()  # nodes that must not change in place in the sweep under way
+        # While shapes change: nodes that must not change in place. Else ``None``: no node takes another shape.
+        self._apart: Container[int] | None = None
         self.again: Any = None  # the last `backward` by this program, see ``_again``
         self.refusal: Any = None  # the node that raises the reason, if it is broken
         # True if it comes from a file and knows nothing but what it gave out: see `_record`.

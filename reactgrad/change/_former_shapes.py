@@ -16,10 +16,9 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactgrad.backend import Spec
-from reactgrad.change._forms import Blocks, Form, Values
 from reactgrad.core._core import Core
 from reactgrad.core._definition import Definition, is_defined, write_definition
 from reactgrad.core._handles import tidy
@@ -27,6 +26,9 @@ from reactgrad.core._programs import Program
 from reactgrad.nodes._op import CONST, INPUT, PARAM, Leaf, Op
 from reactgrad.scheduler import Former
 from reactgrad.values._lending import Found
+
+if TYPE_CHECKING:
+    from reactgrad.change._forms import Blocks, Form, Values
 
 # At most `MOST` forms are kept, the current one included; down to `FEWEST` where their nodes are
 # many. None is kept where they take more memory than `MOST_BYTES`: computing such large arrays
@@ -122,6 +124,8 @@ class Shapes:
         if form is None or not sources.keys() <= set(self._leaves):
             return False
         if self._blocks is None:
+            from reactgrad.change._forms import Blocks  # here, as few programs come back to a shape
+
             self._blocks = Blocks(graph, [*self._forms.values()], now, self._values)
             self._values = {}
         backs: list[Callable[[], object]] = []  # undo what `write` has written
@@ -233,6 +237,8 @@ class Shapes:
         ):
             self.clear(graph)
             return
+        from reactgrad.change._forms import Form
+
         # No serial equals it: an interrupt before the last line voids all forms.
         self._next_serial = -1
         former = self.now or Form(0)
