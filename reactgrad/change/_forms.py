@@ -161,12 +161,17 @@ class Blocks:
     def __init__(self, graph: Core, forms: Sequence[Form], now: Form, values: Values) -> None:
         host, topology = graph._host, graph._scheduler.topology
         rank, parents, children = topology.rank, topology.parents, topology.children
-        # A view lies in its parent's memory, so it moves with that even where its spec stays.
+        # A view lies in its parent's memory, so it moves with that even where its spec stays. A node with a cutoff has
+        # memory of its own, and what it compares with is its last value, whatever the form was.
         slots, stack = set(now.specs), [*now.specs]
         self._views: set[int] = set()
         while stack:
             for child in children[stack.pop()]:
-                if _may_be_view(host.ops[child]) and child not in self._views:
+                if (
+                    _may_be_view(host.ops[child])
+                    and child not in self._views
+                    and child not in host.cutoffs
+                ):
                     self._views.add(child)
                     stack.append(child)
                     for form in forms if child not in slots else ():
@@ -194,8 +199,10 @@ class Blocks:
         self._beside: dict[tuple[Any, ...], tuple[list[int], bool]] = {}
 
     def all_live(self, graph: Core) -> bool:
-        """Return whether all these nodes are still there."""
-        return self.bound.rows(graph._scheduler.topology.serial) == self._serials
+        """Return whether all these nodes are still there, and views may still be views."""
+        return self.bound.rows(
+            graph._scheduler.topology.serial
+        ) == self._serials and graph._host.cutoffs.keys().isdisjoint(self._views)
 
     def values(self) -> Values:
         """Return what is put aside, by node."""

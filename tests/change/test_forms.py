@@ -130,7 +130,10 @@ def test_inputs_of_any_lengths_beside_everything_else(seed: int) -> None:
             model.total.value
             raise KeyError
 
-    acts = [set_one, set_one, set_one, set_both, set_a_param, set_a_row, hold]
+    def cut() -> None:
+        pick.choice(model.nodes).cutoff = pick.choice([None, "equal"])
+
+    acts = [set_one, set_one, set_one, set_both, set_a_param, set_a_row, hold, cut]
     acts += [ask_what_if, roll_back, g.forget_marks, lambda: model.total.is_stale]
     for _ in range(pick.randint(8, 24)):
         pick.choice(acts)()
@@ -204,6 +207,26 @@ def test_memory_that_moved_meanwhile_is_used_where_it_lies_now() -> None:
         x.set(np.ones((4, 3)))
         np.testing.assert_array_equal(y.value, np.tanh(np.full((4, 3), 0.25)))
         assert held.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_cutoff_compares_with_the_last_value_whatever_the_length_was(
+    late: bool, deep: bool
+) -> None:
+    g = rg.Graph()
+    x = g.input(np.zeros((4, 3)))
+    first = x[0]
+    second = first[:]
+    y, cut = second * 2.0, second if deep else first
+    if not late:
+        cut.cutoff = "equal"
+    values = {4: np.arange(12.0).reshape(4, 3), 5: np.arange(15.0).reshape(5, 3) + 1.0}
+    for turn, length in enumerate((4, 5) * 5):
+        if turn == 4:
+            cut.cutoff = "equal"
+        x.set(values[length])
+        assert y.value.tolist() == (values[length][0] * 2.0).tolist()
 
 
 @pytest.mark.parametrize("slots", [[3], [5, 2, 3], [0, 1, 2, 7, 9], [9, 1, 5]])
