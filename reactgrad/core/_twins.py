@@ -43,17 +43,19 @@ _computed: ContextVar[Core | None] = ContextVar("reactgrad_computed_fork", defau
 
 def following(fork: Core, compute: Callable[[], _T]) -> _T:
     """Call ``compute``; what functions read from an origin meanwhile is read from its twin in the fork."""
-    # An interrupt may come between any two lines. All that `finally` needs is ready before the first
-    # change, and each of its lines undoes a change that may not have been made.
+    # An error may come between any two lines. All that is needed to undo the two changes is ready before the first
+    # one, each may be undone without having been made, and either undone is enough: `computed_fork` asks for both.
     before, mark = _computed.get(), object()
     origins = [graph for origin, _ in fork._lineage if (graph := origin()) is not None]
     try:
-        for graph in origins:
-            graph._followed[mark] = fork
-        _computed.set(fork)
-        return compute()
+        try:
+            for graph in origins:
+                graph._followed[mark] = fork
+            _computed.set(fork)
+            return compute()
+        finally:
+            _computed.set(before)
     finally:
-        _computed.set(before)  # first: `computed_fork` goes by it
         for graph in origins:
             graph._followed.pop(mark, None)
 

@@ -256,3 +256,33 @@ def test_no_node_stays_after_an_error_while_those_that_nobody_holds_are_released
             struck(lambda g=g: release(g), at, error)
         g.check_invariants()
         assert len(g) == left, at
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_in_a_read_of_a_fork_leaves_reads_of_its_origin_alone(
+    error: type[BaseException],
+) -> None:
+    """Reads of the origin gave the fork's values for ever, where the end of following it was cut short."""
+
+    def model() -> tuple[rg.Var, rg.Var, rg.Graph]:
+        g = rg.Graph()
+        x = g.input(2.0)
+        y = x * 10.0
+        assert y.value == 20.0
+        h = g.fork()
+        h[x].set(3.0)
+        return x, y, h
+
+    _, y, h = model()
+    lines = lines_of(lambda: h[y].value)
+    for at in range(1, lines + 1):
+        x, y, h = model()
+
+        def one(x: rg.Var = x, y: rg.Var = y, h: rg.Graph = h, at: int = at) -> None:
+            with suppress(error):
+                struck(lambda: h[y].value, at, error)
+            assert (x.value, y.value) == (2.0, 20.0), at
+            assert h[y].value == 30.0
+
+        copy_context().run(one)
