@@ -113,7 +113,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: str | None
     ShapeError
         If a length is negative, or `fill_value` does not broadcast.
     DTypeError
-        If the shape is none, or `dtype` has no kernels.
+        If the shape is none, `dtype` has no kernels, or an integer does not fit it.
     DeviceError
         If there is no such device.
 
@@ -130,7 +130,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: str | None
     dtype = None if dtype is None else _dtype("full", dtype)
     if isinstance(fill_value, Handle):
         return _on(device, broadcast_to(in_dtype(fill_value, dtype), shape))
-    number = np.asarray(fill_value) if dtype is None else np.asarray(fill_value).astype(dtype)
+    number = _filling("full", fill_value, dtype)
     try:
         return _const("full", current_graph(), shape, number, device)
     except ValueError:
@@ -248,7 +248,7 @@ def full_like(
     ShapeError
         If a length is negative.
     DTypeError
-        If `dtype` has no kernels.
+        If `dtype` has no kernels, or an integer does not fit it.
     DeviceError
         If there is no such device.
 
@@ -260,6 +260,19 @@ def full_like(
     array([7., 7.])
     """
     return _like("full_like", a, fill_value, dtype, shape, device)
+
+
+def _filling(name: str, number: Any, dtype: Any) -> Any:
+    """Return what is filled in, in this dtype; a Python integer must fit it, as in NumPy."""
+    if dtype is None:
+        return np.asarray(number)
+    try:
+        return np.array(number, dtype) if type(number) is int else np.asarray(number).astype(dtype)
+    except OverflowError as error:
+        raise DTypeError(
+            f"{name}: the number {number:.60g} does not fit into {dtype}. Write dtype='int64' or dtype='float64', or "
+            "another number."
+        ) from error
 
 
 def _like(name: str, given: Any, number: Any, dtype: Any, shape: Any, device: str | None) -> Any:
@@ -274,7 +287,7 @@ def _like(name: str, given: Any, number: Any, dtype: Any, shape: Any, device: st
     if isinstance(number, Handle):
         one: Any = in_dtype(number, wanted)
     else:
-        one = node(np.asarray(number).astype(wanted), a)
+        one = node(_filling(name, number, wanted), a)
     return _on(device, spread_like(one if one.device == a.device else one.to(a.device), a))
 
 

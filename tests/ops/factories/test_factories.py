@@ -166,3 +166,23 @@ def test_errors(call: Callable[[], Any], error: type[Exception], words: str) -> 
 def test_constants_may_be_numbers_of_a_range() -> None:
     with rg.Graph() as g:
         assert rg.arange(g.const(3)).tolist() == [0, 1, 2]
+
+
+def test_an_integer_that_does_not_fit_is_refused_as_in_numpy() -> None:
+    g = rg.Graph()
+    x = g.input(np.zeros(3, np.int8))
+    with g:
+        makes = [
+            lambda: rg.full_like(x, 1000),
+            lambda: np.full_like(x, -1000),
+            lambda: rg.full(2, 1000, dtype="int8"),
+            lambda: rg.full(2, 10**30, dtype=int),
+            lambda: rg.full_like(x, 10**40, dtype="uint64"),
+        ]
+        for make in makes:
+            with pytest.raises(
+                rg.DTypeError, match=r"^full(_like)?: the number .* does not fit into u?int\d+\. "
+            ):
+                make()
+        assert rg.full_like(x, 127).value.tolist() == [127] * 3
+        assert rg.full(2, 10**30, dtype=float).value.tolist() == [1e30] * 2
