@@ -38,6 +38,18 @@ def test_a_collector_that_was_off_stays_off() -> None:
     assert not gc.isenabled()
 
 
+def test_a_pause_that_another_thread_ends_is_no_reason_to_stop_it_for_ever() -> None:
+    """The one begins while the other lasts, and enters its block once that has ended."""
+    for _ in range(2):
+        with CollectorPause():
+            later = CollectorPause()
+        assert gc.isenabled()
+        with later:
+            pass
+        del later
+        assert gc.isenabled()
+
+
 def test_an_error_in_the_block_passes_and_ends_the_pause() -> None:
     with pytest.raises(ZeroDivisionError) as error, CollectorPause():
         raise ZeroDivisionError
