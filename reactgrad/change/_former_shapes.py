@@ -184,14 +184,18 @@ class Shapes:
             for slot, one in form.definitions.items()
             if not is_defined(graph, slot, one.op, one.attrs, one.link.operands, one.closed)
         }
+        others = _redefine(graph, changed) if changed else []
         if changed:
-            relinked = _redefine(graph, changed)
             beside, reached = list(changed), False
-            if not relinked:
+            if not others:
                 beside, reached = blocks.beside(graph, form, sources, changed)
             scheduler.redefined(beside, reached=reached)
         # Only once all nodes have their values and operands: steps are bound to where these lie.
         blocks.bind(graph, form)
+        for slot in others:  # their values lie elsewhere than in the other form
+            if slot in graph._host._view_of:
+                graph._host.discard(slot)
+            graph._host.moved(slot)
         for program in programs:
             if program.number in form.tables:  # an interrupt may have come before they were taken
                 program.take_tables(form.tables[program.number])
@@ -303,10 +307,13 @@ class Shapes:
         self._values = {pair: one for pair, one in self._values.items() if pair in needed}
 
 
-def _redefine(graph: Core, changed: Mapping[int, Definition]) -> bool:
-    """Give nodes the definitions that they had in a form. Return whether some have other operands now."""
-    scheduler = graph._scheduler
+def _redefine(graph: Core, changed: Mapping[int, Definition]) -> list[int]:
+    """Give nodes the definitions that they had in a form. Return those that have another op or other operands now."""
+    host, scheduler = graph._host, graph._scheduler
     links = {slot: one.link for slot, one in changed.items() if one.link != scheduler.link(slot)}
+    others = [
+        slot for slot, one in changed.items() if slot in links or host.ops[slot] is not one.op
+    ]
     if links:
         former = Former()
         try:
@@ -316,7 +323,7 @@ def _redefine(graph: Core, changed: Mapping[int, Definition]) -> bool:
             raise
     for slot, definition in changed.items():
         write_definition(graph, slot, definition)
-    return bool(links)
+    return others
 
 
 class Departure:

@@ -125,17 +125,19 @@ class Block:
             self.aside[self.lying] = values_of(host, nodes), nodes.members & released
             self.lying = None
         aside, dropped = self.aside[state]
+        specs = self._specs[state]
+        if host.gradients.alone or host.gradients.blocks:
+            for slot, was, found in zip(nodes.slots, nodes.rows(host.specs), specs, strict=True):
+                if was is not found:
+                    host.drop_grad(slot)
         # First: after an interrupt the former specs must not stand without values.
-        nodes.write(host.specs, self._specs[state])
+        nodes.write(host.specs, specs)
         put_back(host, nodes, aside)
         for slot in (nodes.members & released) - dropped:
             staleness.restore(slot)
         for slot in dropped:
             if not graph._scheduler.leaf[slot]:
                 staleness.drop(slot)
-        if host.gradients.alone or host.gradients.blocks:
-            for slot in nodes.slots:
-                host.drop_grad(slot)
         self.lying = state
         del self.aside[state]
 

@@ -72,6 +72,12 @@ def second(model: Model, gradients: list[Any]) -> list[Any]:
     return [] if one is None else list(rg.grad((one**2).sum(), model.ws, allow_unused=True))
 
 
+def tangent(model: Model) -> Any:
+    """Return how fast the total moves with all params."""
+    ones = [np.ones(w.shape) for w in model.ws]
+    return rg.jvp(model.total, model.ws, ones, allow_unused=True)
+
+
 def alike(found: list[Any], expected: list[Any]) -> bool:
     return all(
         (d is None) == (e is None) and (d is None or close(d.value, e.value))
@@ -91,6 +97,7 @@ def test_inputs_of_any_lengths_beside_everything_else(seed: int) -> None:
     g = model.g
     live = model.gradients()
     twice = second(model, live) if pick.random() < 0.5 else []
+    ahead = tangent(model) if pick.random() < 0.5 else None
     held: list[tuple[Any, Any]] = []
 
     def another(name: str) -> None:
@@ -144,6 +151,7 @@ def test_inputs_of_any_lengths_beside_everything_else(seed: int) -> None:
         expected = fresh.gradients()
         assert alike(live, expected)
         assert alike(model.nodes, fresh.nodes)
+        assert ahead is None or close(ahead.value, tangent(fresh).value)
         if twice:
             assert alike(twice, second(fresh, expected))
         assert all(np.array_equal(value, copy) for value, copy in held)
@@ -227,6 +235,40 @@ def test_a_cutoff_compares_with_the_last_value_whatever_the_length_was(
             cut.cutoff = "equal"
         x.set(values[length])
         assert y.value.tolist() == (values[length][0] * 2.0).tolist()
+
+
+@pytest.mark.parametrize("lengths", [(4, 5), (1, 5), (2, 1)])
+@pytest.mark.parametrize("width", [3, 20_000])
+def test_nodes_that_compute_something_else_for_another_length(
+    lengths: tuple[int, int], width: int
+) -> None:
+    """In one form the tangent is a sum, in the other it shows one: an alias, in the memory of that."""
+    g = rg.Graph()
+    x, w = g.input(np.ones((4, width))), g.param(np.ones(width))
+    tangent = rg.jvp((x + w).sum(axis=0), [w], [np.ones(width)])
+    jacobian = rg.jacobian((x * w).sum(axis=0)[:2], w)
+    held: list[tuple[Any, Any]] = []
+    for length in lengths * 4:
+        x.set(np.ones((length, width)))
+        assert tangent.value.tolist() == [length] * width
+        assert jacobian.value[:, :2].tolist() == [[length, 0.0], [0.0, length]]
+        held.append((tangent.value, tangent.value.copy()))
+        assert all(np.array_equal(value, copy) for value, copy in held)
+    g.check_invariants()
+
+
+def test_the_gradient_of_a_part_that_has_one_shape_stays_when_another_length_comes() -> None:
+    g = rg.Graph()
+    x, w = g.input(np.ones((4, 3))), g.param(np.ones(3))
+    first = x[0]
+    loss = (first * w * first[:]).sum()
+    first.retain_grad()
+    kept: list[bool] = []
+    for length in (4, 5, 4, 5):
+        x.set(np.full((length, 3), float(length)))
+        kept.append(first.grad is not None)
+        loss.backward()
+    assert kept == [False, True, True, True]
 
 
 @pytest.mark.parametrize("slots", [[3], [5, 2, 3], [0, 1, 2, 7, 9], [9, 1, 5]])
