@@ -233,7 +233,13 @@ def match(
             ):
                 return None
     matched = found[given:]
-    return None if -1 in matched else [*zip(matched, template.nodes, strict=True)]
+    if -1 in matched or len({*matched}) < len(matched):
+        return None
+    try:  # arrays in attributes could not be compared
+        hash(tuple([made.attrs for made in template.nodes]))
+    except TypeError:
+        return None
+    return [*zip(matched, template.nodes, strict=True)]
 
 
 def build(program: Tables, slot: int, template: Template) -> dict[int, Part]:
