@@ -409,9 +409,12 @@ class Sweep(Rules):
         key = key_of(self, slot, op, edges) if edges else None
         if key is None:
             return False
-        if key not in op.templates:
-            self._made(slot, edges)  # what it builds goes with the next release
         template = op.templates.get(key)
+        if template is None:
+            self._made(slot, edges)  # what it builds goes with the next release
+            template = op.templates.get(key)
+        else:  # as if it was built: numbers of nodes do not depend on what was known before
+            self._graph._scheduler.topology.next_serial += template.numbers()
         matched = None if template is None else match(self, slot, template, edges)
         if matched is None or any(at in apart for at, _ in matched):
             return False

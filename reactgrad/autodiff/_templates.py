@@ -68,6 +68,10 @@ class Template(NamedTuple):
     parts: tuple[tuple[int, int, bool], ...]  # positions of operands, with nodes by place
     gap: int  # numbers given out after the last node
 
+    def numbers(self) -> int:
+        """Return how many numbers of nodes it takes to build them."""
+        return len(self.nodes) + sum([made.gap for made in self.nodes]) + self.gap
+
 
 def key_of(program: Tables, slot: int, op: Any, edges: Sequence[tuple[int, int]]) -> Any:
     """Return what the rules of a node depend on; ``None`` if they must be asked."""
