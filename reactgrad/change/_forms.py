@@ -176,8 +176,8 @@ class Blocks:
                 ):
                     self._views.add(child)
                     stack.append(child)
-                    for form in forms if child not in slots else ():
-                        form.specs[child] = host.specs[child]
+                    for form in forms:
+                        form.specs.setdefault(child, host.specs[child])
         slots |= self._views
         states: dict[int, tuple[int, ...]] = {}
         for slot in sorted(slots, key=rank.__getitem__):

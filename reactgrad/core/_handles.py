@@ -86,9 +86,8 @@ def tidy(graph: Core) -> None:
                 asked.clear()
             anchors = host.anchors.get(ref.slot)
             if anchors and id(ref) in anchors:
-                orphans.append(
-                    ref.slot
-                )  # first: once the anchor is taken out, nothing else leads here
+                # First: once the anchor is taken out, nothing else leads here.
+                orphans.append(ref.slot)
                 del anchors[id(ref)]
                 if not anchors:
                     del host.anchors[ref.slot]
