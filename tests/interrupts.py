@@ -51,10 +51,16 @@ def interrupted(act: Callable[[], object], at: int) -> bool:
     return _raises(act, sys.settrace, enter, sys.gettrace())
 
 
-def struck(act: Callable[[], object], at: int, error: type[BaseException]) -> bool:
+def struck(
+    act: Callable[[], object],
+    at: int,
+    error: type[BaseException],
+    of: tuple[str, ...] | None = None,
+) -> bool:
     """Raise `error` in the `at`-th line of the engine, whatever it is; whether `act` has so many.
 
-    What memory or stack running out there would do; a real one comes in fewer places.
+    What memory or stack running out there would do; a real one comes in fewer places. With `of`, only lines
+    of functions of these names count.
     """
     lines, raised = 0, False
 
@@ -69,7 +75,9 @@ def struck(act: Callable[[], object], at: int, error: type[BaseException]) -> bo
         return follow
 
     def enter(frame: FrameType, event: str, argument: object) -> Any:
-        return follow if frame.f_code.co_filename.startswith(ENGINE) else None
+        code = frame.f_code
+        counts = code.co_filename.startswith(ENGINE) and (of is None or code.co_name in of)
+        return follow if counts else None
 
     came = False
     with suppress(error):

@@ -222,15 +222,17 @@ class Rows(Steps):
         graph = self._graph()
         return graph is not None and bool(graph._programs.under_way)
 
-    def forget_parked(self) -> None:
-        """Forget all that is kept for nodes which may take over parked rows."""
+    def rest(self) -> None:
+        """End what was being built, and forget all that is kept for nodes which may take over parked rows."""
+        graph = self._graph()
+        if graph is not None:
+            graph._programs.rest()  # those that are being built would not follow what is taken back
         self.generations.forget()
 
     def mend(self) -> None:
         """Put right what a stray error may have left in these tables; all computed nodes are in doubt."""
         graph = self._graph()
         if graph is not None:
-            graph._programs.rest()
             graph._adopt(self.scheduler)  # a fork may have replaced tables whose aliases are kept
         self.finish_writes()
         self.unbind()  # the error may have come between a move of storage and the note of it

@@ -103,24 +103,27 @@ class Notes:
         """
         noted = Noted(give_back)
         try:
-            self.open.append(noted)
-            yield
-            if (
-                not self.open
-                or self.open[-1] is not noted
-                or any(one is noted for one in self._void)
-            ):
-                raise BlockError.of("a transaction")
-            if len(self.open) > 1:
-                outer = self.open[-2]
-                for key, before in noted.items():
-                    outer.setdefault(key, before)
-            del self.open[-1:]  # from here on nothing can fail
-        except BaseException as error:
-            noted.failed = True  # first and without a call: if the rest fails, `finish` does it
-            if not is_stray(error):
-                self._take_back(noted)
-            raise
+            try:
+                self.open.append(noted)
+                yield
+                if (
+                    not self.open
+                    or self.open[-1] is not noted
+                    or any(one is noted for one in self._void)
+                ):
+                    raise BlockError.of("a transaction")
+                if len(self.open) > 1:
+                    outer = self.open[-2]
+                    for key, before in noted.items():
+                        outer.setdefault(key, before)
+                del self.open[-1:]  # from here on nothing can fail
+            except BaseException as error:
+                noted.failed = True  # first and without a call: if the rest fails, `finish` does it
+                if not is_stray(error):
+                    self._take_back(noted)
+                raise
+        finally:  # also where a stray error came as another one was about to be handled
+            noted.failed = any(one is noted for one in self.open)
 
     def _take_back(self, noted: Noted) -> None:
         """Take back what a failed transaction has noted, and what those inside of it have."""

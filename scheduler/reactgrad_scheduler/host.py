@@ -178,8 +178,8 @@ class Host(Protocol):
         """Return whether nodes are being built in a way that ``mend`` would stop."""
         ...
 
-    def forget_parked(self) -> None:
-        """Forget all that is kept for nodes which may take over parked rows."""
+    def rest(self) -> None:
+        """End what was being built, and forget all that is kept for nodes which may take over parked rows."""
         ...
 
     def mend(self) -> None:

@@ -149,7 +149,7 @@ class Scheduler(ReadsInside):
             self.locked.clear()
             self.retried = 0
             self.undo()
-            self.host.forget_parked()  # also where no row has been parked yet
+            self.host.rest()
             self.give_up([*self.topology.parked])
             order.mend(self.topology)
             # Rows that were filled or cleared only in part; nothing may be built on them.

@@ -121,6 +121,21 @@ def test_an_act_is_made_or_not_at_every_depth(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_a_rollback_is_whole_though_an_error_comes_where_its_blocks_end(
+    error: type[BaseException],
+) -> None:
+    """Of the transactions, where one begins to take back; of the gradients that it builds again."""
+    at, came = 0, True
+    while came:
+        at += 1
+        g, n, act = prepared("rollback")
+        came = struck(act, at, error, of=("transaction", "building"))
+        check("rollback", g, n)
+    assert at > 40
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])
 def test_a_cutoff_does_not_compare_with_a_value_written_just_before_an_error(
     error: type[BaseException],
