@@ -34,18 +34,21 @@ class Spec:
     weak : type or None
         ``bool``, ``int``, ``float`` or ``complex`` for a Python number, which promotes as a
         literal does.
+    size : int or None
+        The number of elements; ``None`` if a length is not known.
     storage : tuple of int
         The shape in which values are stored: at least one axis.
     counts : bool
         Whether it is one whole number of the host, whose dtype a result may leave.
     """
 
-    __slots__ = ("counts", "device", "dtype", "kind", "shape", "storage", "weak")
+    __slots__ = ("counts", "device", "dtype", "kind", "shape", "size", "storage", "weak")
 
     shape: Shape
     dtype: DType
     device: str
     kind: str
+    size: int | None
     storage: tuple[int, ...]
     weak: type | None
     counts: bool
@@ -64,9 +67,9 @@ class Spec:
     @property
     def nbytes(self) -> int:
         """The memory of a stored value; 0 for a Python number, or if a length is not known."""
-        if self.weak is not None or None in self.shape:
+        if self.weak is not None or self.size is None:
             return 0
-        return prod(self.storage) * self.dtype.itemsize
+        return self.size * self.dtype.itemsize
 
     @property
     def differentiable(self) -> bool:
@@ -93,6 +96,7 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
         # As keys 1.0 and True equal 1; lengths are ints only.
         found.shape = tuple([None if n is None else int(index(n)) for n in shape])
         found.storage = tuple([n for n in found.shape if n is not None]) or (1,)
+        found.size = prod(found.storage) if found.known else None
         found.device, found.weak = device, weak
         found.dtype = own
         found.kind = device.partition(":")[0]

@@ -69,6 +69,8 @@ class Op:
         ``view(x, *attrs)`` returns the result as a view of the operand's memory, or ``None`` where
         the operand's layout does not allow one. Of more operands than one it is a view of the first,
         and gets the shapes of the others: ``view(x, *shapes, *attrs)``.
+    view_of_all
+        True if such a view shows all elements of the operand: there is none where the result has fewer.
     loop_dtypes
         The dtypes in which the kernel takes its operands, used to convert Python numbers among
         them; by default the dtype of the result.
@@ -104,6 +106,7 @@ class Op:
         "variadic",
         "variadic_jvp",
         "view",
+        "view_of_all",
         "vjps",
     )
 
@@ -118,6 +121,7 @@ class Op:
         elementwise: bool = False,
         broadcasts: bool = False,
         view: Callable[..., Any] | None = None,
+        view_of_all: bool = False,
         loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None,
         any_count: bool = False,
         any_number: bool = False,
@@ -133,6 +137,7 @@ class Op:
         self.elementwise = elementwise
         self.broadcasts = broadcasts
         self.view = view
+        self.view_of_all = view_of_all
         self.loop_dtypes = loop_dtypes
         self.any_count = any_count
         self.any_number = any_number

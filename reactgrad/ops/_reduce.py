@@ -445,6 +445,7 @@ SUM_TO = Op(
     (lambda g, ans, x, shape: spread(g, x),),
     (LINEAR,),
     view=_view_sum_to,
+    view_of_all=True,
 )
 
 

@@ -26,6 +26,7 @@ from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.nodes._op import CONST, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import UNCHANGED, Plan, Ranges, Step, told
 from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
+from reactgrad.values._footprint import FEWEST_BYTES
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
 from reactgrad.values._store import Store
@@ -43,6 +44,8 @@ MAX_KINDS = 4096
 _OWN = (Op, Leaf, Output)
 # Rough costs: of an element that a kernel reads or writes, and of a multiplication with its addition.
 _SECONDS_AN_ELEMENT, _SECONDS_A_PRODUCT = 1e-9, 1e-10
+# Arrays of fewer elements are too small to be counted by the footprint, whatever their dtype.
+_FEW = FEWEST_BYTES // 32
 
 
 class Steps(Store):
@@ -183,6 +186,7 @@ class Steps(Store):
         # Local names and one look-up for each op and device: this loop binds whole plans.
         binders: dict[tuple[Op, str], Binder] = {}
         jit = self.registers is not None
+        plain = self.policy is None and not self.spares.bytes  # small results get new memory here
         for slot in slots:
             step = steps[slot]  # read now: binding a parent may have moved it and unbound this node
             if step is not NEW and step is not UNBOUND:
@@ -191,19 +195,28 @@ class Steps(Store):
             if type(op) is not Op or found is None or slot in cutoffs:
                 steps[slot] = self._bind_apart(slot, op, found)
                 continue
-            if op.view is not None and device_of(found.device).views and self._bind_view(slot):
+            sources = parents[slot]
+            if (
+                op.view is not None
+                and (not op.view_of_all or self._may_show_all(slot, found, sources[0]))
+                and device_of(found.device).views
+                and self._bind_view(slot)
+            ):
                 steps[slot] = None
                 continue
             out = data[slot]
             if out is MISSING:
-                out = self._new_buffer(slot, found, new=step is NEW)
-            sources = parents[slot]
+                if step is NEW and plain and found.kind == "cpu" and found.size < _FEW:  # type: ignore[operator]
+                    out = data[slot] = np.empty(found.storage, found.dtype)
+                else:
+                    out = self._new_buffer(slot, found, new=step is NEW)
             inputs: list[Any] = []
-            # Arrays that lie in their own shape need no reshaping; most kernels take them as they are.
-            as_stored = op.elementwise and type(out) is np.ndarray
+            # Arrays that lie in their own shape need no reshaping; elementwise kernels take them as they are.
+            any_shape = op.elementwise
+            as_stored = type(out) is np.ndarray and (any_shape or found.shape)
             for parent in sources:
                 one = data[parent]
-                if type(one) is not np.ndarray:
+                if type(one) is not np.ndarray or not (any_shape or specs[parent].shape):  # type: ignore[union-attr]
                     as_stored = False
                 inputs.append(one)
             binder = binders.get((op, found.device))
@@ -217,6 +230,11 @@ class Steps(Store):
                 steps[slot] = self._bind_inputs(
                     binder, op, found, sources, inputs, out, attrs[slot]
                 )
+
+    def _may_show_all(self, slot: int, found: Spec, parent: int) -> bool:
+        """Return whether the node may be a view of all elements of its operand, or is such a view now."""
+        operand = self.specs[parent]
+        return operand is None or operand.size == found.size or slot in self._view_of
 
     def _bind_apart(self, slot: int, op: Any, found: Spec | None) -> Step:
         """Return the step of a node with a function, a cutoff, or a spec that is not known."""

@@ -11,7 +11,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from reactgrad.backend._registry import (
     Binder,
@@ -27,7 +26,7 @@ from reactgrad.backend.blocks._strips import Elementwise, Reduction, is_large
 from reactgrad.backend.numpy import _chain
 from reactgrad.backend.numpy import _numpy as _numpy
 from reactgrad.backend.numpy._stretched import stretched
-from reactgrad.backend.numpy._sums import is_short
+from reactgrad.backend.numpy._sums import axes_of, is_short
 
 Attrs = tuple[Any, ...]
 
@@ -108,7 +107,13 @@ def _elementwise(
         if broadcasts and (size > 1 or (size and out.ndim > 1)):
             shape = out.shape
             for one in inputs:
-                if type(one) is np.ndarray and (one.shape != shape or not one.strides[-1]):
+                if type(one) is not np.ndarray:
+                    continue
+                if one.shape != shape:
+                    apart = one.size == size or (one.size == 1 and one.ndim)
+                else:
+                    apart = not one.strides[-1]
+                if apart:
                     inputs = stretched(inputs, out)
                     break
         small = size < _strips.settings.threshold
@@ -166,7 +171,7 @@ def _summable(x: Any) -> bool:
 
 def _kept(x: Any, out: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """Return `out` with the reduced axes kept at length 1, and these axes, not negative."""
-    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     return out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]), axes
 
 

@@ -14,7 +14,7 @@ from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy import _chain, _scatter
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._stretched import stretched
-from reactgrad.backend.numpy._sums import ALONE, WIDER, slices_step, sum_step
+from reactgrad.backend.numpy._sums import ALONE, WIDER, axes_to, slices_step, sum_step
 from reactgrad.backend.numpy._views import copied, refilled
 
 UFUNCS = (
@@ -149,8 +149,10 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
     # tanh' is 1 / cosh**2; its square could leave the dtype.
     def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, _, x = inputs
-        scratch = xp.empty(out.shape, wide(out))
-        quotient = beside(out) if scratch.dtype == out.dtype else xp.empty_like(scratch)
+        dtype = wide(out)
+        scratch = xp.empty(out.shape, dtype)
+        over = out.size > FEW and dtype == out.dtype
+        quotient = out if over else xp.empty(out.shape, dtype)
         return InTurn(
             first(xp.cosh, x, scratch),
             partial(xp.divide, g, scratch, quotient),
@@ -298,10 +300,8 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
         (x,) = inputs
         if x.size == out.size:  # nothing to add: a copy, as the view gives it (0.0 + -0.0 is 0.0)
             return partial(xp.copyto, out, x.reshape(out.shape))
-        new = x.ndim - out.ndim
-        stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
-        target = out.reshape([1] * new + list(out.shape))
-        return total(x, (*range(new), *stretched), target, True)
+        axes, kept = axes_to(x.shape, out.shape)
+        return total(x, axes, out.reshape(kept), True)
 
     def bind_vdot(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         x, y = inputs

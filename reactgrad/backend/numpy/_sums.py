@@ -39,6 +39,28 @@ WIDER: Final = {"e": np.dtype("f8"), "f": np.dtype("f8"), "F": np.dtype("c16")}
 _reduce: Any = np.add.reduce
 
 
+@lru_cache(4096)
+def axes_of(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+    """Return the axes that a reduction with this `axis` reduces, none of them negative."""
+    return tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
+
+
+@lru_cache(4096)
+def axes_to(
+    shape: tuple[int, ...], result: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes over which a sum gives `result`, and its shape with them kept at length 1.
+
+    Examples
+    --------
+    >>> axes_to((4, 3, 8), (1, 8))
+    ((0, 1), (1, 1, 8))
+    """
+    new = len(shape) - len(result)
+    stretched = [new + i for i, n in enumerate(result) if n == 1 != shape[new + i]]
+    return (*range(new), *stretched), (1,) * new + result
+
+
 def sum_step(x: Any, axis: Any, out: Any) -> Callable[[], object] | None:
     """Return the call that sums `x` into `out` with care, or ``None`` where NumPy's own sum will do.
 
@@ -46,7 +68,7 @@ def sum_step(x: Any, axis: Any, out: Any) -> Callable[[], object] | None:
     """
     if x.dtype.char not in WIDER:
         return None
-    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     if not _needs_care(x, axes):
         return None
     kept = out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
@@ -55,8 +77,10 @@ def sum_step(x: Any, axis: Any, out: Any) -> Callable[[], object] | None:
 
 def is_short(x: Any, axis: Any, out: Any) -> bool:
     """Return whether `x` is summed over many rows of two to seven elements, see ``slices_step``."""
-    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
-    if len(axes) != 1 or x.dtype != out.dtype or x.dtype.char not in "fd" or out.size < FEW:
+    if out.size < FEW or x.dtype.char not in "fd" or x.dtype != out.dtype:
+        return False
+    axes = axes_of(axis, x.ndim)
+    if len(axes) != 1:
         return False
     (at,) = axes
     return 2 <= x.shape[at] <= SHORT and prod(x.shape[at + 1 :]) < NARROW
@@ -70,7 +94,7 @@ def slices_step(x: Any, axis: Any, out: Any) -> Callable[[], object] | None:
     """
     if not is_short(x, axis, out):
         return None
-    (at,) = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    (at,) = axes_of(axis, x.ndim)
     first, *rest = [x[(*[slice(None)] * at, i)] for i in range(x.shape[at])]
     result = out.reshape(first.shape)
     zero = np.zeros((), x.dtype)
