@@ -60,6 +60,7 @@ class Shapes:
     __slots__ = (
         "__weakref__",
         "_blocks",
+        "_causes",
         "_forms",
         "_leaves",
         "_next_serial",
@@ -78,6 +79,8 @@ class Shapes:
         self.now: Form | None = None
         self._leaves: list[int] = []  # the leaves in whose shapes the forms differ
         self.serials: dict[int, int] = {}
+        # The leaves whose shapes have changed the definition of a node.
+        self._causes: dict[int, frozenset[int]] = {}
         self._programs: dict[int, weakref.ref[Program]] = {}
         self._next_serial = 0
         # What is put aside: by node, or in blocks from the first time that a form comes back.
@@ -123,6 +126,8 @@ class Shapes:
         form = self._forms.get(self._key(graph, sources))
         if form is None or not sources.keys() <= set(self._leaves):
             return False
+        if len(self._leaves) > 1 and self._has_other_gradients(graph, form, sources):
+            return False
         if self._blocks is None:
             from reactgrad.change._forms import Blocks  # here, as few programs come back to a shape
 
@@ -148,6 +153,19 @@ class Shapes:
 
         graph._scheduler.wholly(come, go)
         return True
+
+    def _has_other_gradients(self, graph: Core, form: Form, sources: Mapping[int, Any]) -> bool:
+        """Return whether nodes are defined otherwise in a form because of leaves that keep their shapes.
+
+        Their gradients were built once more since then: what was kept would run, though nothing has changed for it.
+        """
+        specs = graph._host.specs
+        changed = {leaf for leaf, spec in sources.items() if spec is not specs[leaf]}
+        return any(
+            changed.isdisjoint(self._causes[slot])
+            and not is_defined(graph, slot, one.op, one.attrs, one.link.operands, one.closed)
+            for slot, one in form.definitions.items()
+        )
 
     def _key(self, graph: Core, sources: Mapping[int, Any]) -> Key:
         """Return the key of the form that the leaves would have with these specs."""
@@ -259,6 +277,7 @@ class Shapes:
             for form in forms:
                 form.specs.setdefault(slot, spec)
         for slot, definition in definitions.items():
+            self._causes[slot] = self._causes.get(slot, frozenset()).union(leaves)
             for form in forms:
                 form.definitions.setdefault(slot, definition)
         now = self.now = Form(_random.getrandbits(64))

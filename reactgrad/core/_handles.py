@@ -79,27 +79,30 @@ def tidy(graph: Core) -> None:
     orphans = graph._scheduler.orphans
     # Released gradients release nodes that they gave out, whose handles then die: hence the loop.
     while (dropped or orphans) and not graph._computing and graph._programs.building is None:
-        host = graph._host
+        host, children = graph._host, graph._scheduler.topology.children
+        entries = graph._generations.entries
         while dropped:
             ref = dropped[0]  # removed only after the work below, which an interrupt may cut short
-            if ref.slot in asked.members:
+            slot = ref.slot
+            if slot in asked.members:
                 asked.clear()
-            anchors = host.anchors.get(ref.slot)
+            anchors = host.anchors.get(slot)
             if anchors and id(ref) in anchors:
                 # First: once the anchor is taken out, nothing else leads here.
-                orphans.append(ref.slot)
+                orphans.append(slot)
                 del anchors[id(ref)]
                 if not anchors:
-                    del host.anchors[ref.slot]
-            elif host.handles[ref.slot] is ref:
-                orphans.append(ref.slot)
-                host.handles[ref.slot] = None
+                    del host.anchors[slot]
+            elif host.handles[slot] is ref:
+                if not children[slot] or slot in entries:  # else it goes after its consumers
+                    orphans.append(slot)
+                host.handles[slot] = None
                 if host.together:
-                    host.part(ref.slot)
+                    host.part(slot)
             dropped.popleft()
         if orphans:
             graph._generations.park(graph)
-        graph._scheduler.release(())
+            graph._scheduler.release(())
         if graph._shapes.serials:
             graph._shapes.bury(graph)
 

@@ -160,6 +160,40 @@ def test_inputs_of_any_lengths_beside_everything_else(seed: int) -> None:
     g.check_invariants()
 
 
+@pytest.mark.parametrize(
+    "seed", [1, *[pytest.param(seed, marks=pytest.mark.slow) for seed in (0, *range(2, 10))]]
+)
+def test_what_runs_does_not_depend_on_the_lengths_that_were_there_before(seed: int) -> None:
+    """A length of one input that comes back brings no gradients back that were built for another one's."""
+    pick, rng = Random(seed), np.random.default_rng(seed)
+    values = {name: rng.normal(size=(pick.choice(LENGTHS), WIDTH)) for name in "ab"}
+    values |= {
+        "w": rng.normal(size=(WIDTH, WIDTH)),
+        "v": rng.normal(size=WIDTH),
+        "s": np.array(rng.normal()),
+    }
+    models = Model(values, seed), Model(values, seed)
+    read: list[list[rg.Var]] = []
+    for model in models:
+        gradients = rg.grad(model.total, [*model.xs, *model.ws], allow_unused=True)
+        read.append([*model.nodes, model.total, *[one for one in gradients if one is not None]])
+        model.g.forward(*read[-1])
+    for _ in range(16):
+        name = pick.choice("ab")
+        value = rng.normal(size=(pick.choice(LENGTHS[:3]), WIDTH))
+        moved: list[list[int]] = []
+        for model, nodes in zip(models, read, strict=True):
+            if model is models[1]:
+                model.g._shapes.clear(model.g)
+            model.g[name].set(value)
+            before = [node.value_version for node in nodes]
+            model.g.forward(*nodes)
+            moved.append([node.value_version - at for node, at in zip(nodes, before, strict=True)])
+        assert moved[0] == moved[1]
+        for mine, fresh in zip(*read, strict=True):
+            assert close(mine.value, fresh.value)
+
+
 def test_gradients_keep_their_nodes_when_a_length_changes() -> None:
     g = rg.Graph()
     x, w, b = g.input(np.ones((4, 3))), g.param(np.ones(3)), g.param(np.ones(3))
