@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -193,8 +193,26 @@ def mark_more_cases(items: list[pytest.Item]) -> None:
                 case.add_marker(pytest.mark.more)
 
 
+# pytest keeps some fifty objects for each test that has run. After so many tests they are set aside, too.
+FREEZE_EACH = 500
+
+
 def pytest_collection_finish() -> None:
     """Take the tests themselves out of what each ``gc.collect()`` of a test looks at."""
+    _set_aside()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    done = yield
+    session: Any = item.session
+    session.tests_run = getattr(session, "tests_run", 0) + 1
+    if session.tests_run % FREEZE_EACH == 0:
+        _set_aside()
+    return done
+
+
+def _set_aside() -> None:
     gc.collect()
     gc.freeze()
 

@@ -103,7 +103,7 @@ ACTIONS = [
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.lists(
         st.tuples(st.sampled_from(ACTIONS), *[st.integers(0, 1_000)] * 4), min_size=6, max_size=40

@@ -162,4 +162,4 @@ def test_a_few_programs() -> None:
 
 @pytest.mark.slow
 def test_many_programs() -> None:
-    programs(range(1000, 2000))
+    programs(range(1000, 1500))

@@ -6,7 +6,7 @@ What is compared after every read stands in ``random_program.Program.read``.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad.backend._device as device
@@ -17,6 +17,7 @@ SMALL = st.lists(CODES, min_size=2, max_size=12)
 ANY_SIZE = st.one_of(
     SMALL, st.lists(CODES, min_size=12, max_size=60), st.lists(CODES, min_size=100, max_size=190)
 )
+LARGE = max(10, settings().max_examples // 2)  # examples, of programs that take long
 ACTIONS = st.lists(CODES, min_size=1, max_size=20)
 
 
@@ -27,6 +28,7 @@ def play(program: Program, actions: list[int]) -> None:
 
 
 @pytest.mark.parametrize("distrust", [False, True], ids=["trusting", "distrusting"])
+@settings(max_examples=LARGE)
 @given(nodes=ANY_SIZE, actions=ACTIONS)
 def test_array_programs_that_nobody_watches(
     distrust: bool, nodes: list[int], actions: list[int]
@@ -41,6 +43,7 @@ def test_array_programs_watched_after_every_action(nodes: list[int], actions: li
 
 
 @pytest.mark.parametrize("watch", [False, True], ids=["alone", "watched"])
+@settings(max_examples=LARGE)
 @given(nodes=ANY_SIZE, actions=ACTIONS)
 def test_programs_with_python_functions(watch: bool, nodes: list[int], actions: list[int]) -> None:
     play(Program(nodes, watch=watch), actions)

@@ -121,7 +121,7 @@ BOUND = 4200
 
 
 @pytest.mark.slow
-def test_rebuilding_an_expression_100_000_times_leaves_everything_flat() -> None:
+def test_rebuilding_an_expression_30_000_times_leaves_everything_flat() -> None:
     g = rg.Graph()
     x = g.input(2.0)
 
@@ -129,13 +129,13 @@ def test_rebuilding_an_expression_100_000_times_leaves_everything_flat() -> None
         y = rg.tanh(x * float(i % 50)) + x
         y.value
 
-    for i in range(70_000):
+    for i in range(15_000):
         rebuild(i)
-    grown = growth(rebuild, 12_000)
+    grown = growth(rebuild, 5_000)
     assert len(g) == 1
     assert len(g._scheduler.topology.parents) < 50, "slots were not used again"
     assert largest_table(g) <= (BOUND, "")
-    assert grown < 100_000, f"{grown} bytes more after 12,000 rebuilds"
+    assert grown < 40_000, f"{grown} bytes more after 5,000 rebuilds"
     g.check_invariants()
 
 
