@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.distributed._buckets import Buckets
 from reactgrad.distributed._collectives import all_reduce
 from reactgrad.distributed._group import Group
@@ -95,7 +95,7 @@ class DataParallel:
             raise DTypeError(f'DataParallel(reduction={reduction!r}): "mean" or "sum".')
         params = dict(module.named_parameters())
         if not params:
-            raise DTypeError(
+            raise ParameterError(
                 "DataParallel: the module has no params, so there is nothing to average."
             )
         self.module = module

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
-from reactgrad._errors import DTypeError, GraphError
+from reactgrad._errors import GraphError, ParameterError
 from reactgrad.core._core import Core
 from reactgrad.explain._calls import Seen
 from reactgrad.explain._record import Watcher
@@ -157,7 +157,7 @@ class Profile(ContextDecorator):
         """
         for what, given, known in (("by", by, get_args(By)), ("sort", sort, get_args(SortBy))):
             if given not in known:
-                raise DTypeError(
+                raise ParameterError(
                     f"profile.table({what}={given!r:.60}): one of {', '.join(map(repr, known))}."
                 )
         with self._seen.lock:

@@ -372,7 +372,7 @@ def dead_neurons(*outputs: Any) -> list[Neuron]:
     """
     nodes = [node_of(one) for one in outputs]
     if not nodes:
-        raise rg.DTypeError(
+        raise rg.ParameterError(
             "dead_neurons() was given no output. Give those that count: dead_neurons(loss)."
         )
     graph, used = nodes[0].graph, above(nodes)

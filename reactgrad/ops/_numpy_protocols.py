@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,10 +13,11 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._calls import misfit
-from reactgrad._errors import DTypeError, ImplicitValueError
+from reactgrad._errors import DTypeError, ImplicitValueError, ParameterError
 from reactgrad.ops import UFUNCS
 from reactgrad.ops._families import for_numpy
 from reactgrad.ops._join import converted
+from reactgrad.ops._shapes import normal_axes
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -146,7 +148,7 @@ def _is_default(name: str, value: Any) -> bool:
 def _refuse(name: str, kwargs: Any) -> None:
     left = {name: value for name, value in kwargs.items() if not _is_default(name, value)}
     if left:
-        raise DTypeError(
+        raise ParameterError(
             f"{name} on a Var does not take {', '.join(left)}: use rg.where and .astype instead."
         )
 
@@ -240,8 +242,11 @@ def _ndim(a: Any) -> int:
     return a.ndim
 
 
-def _size(a: Any) -> int:
-    return a.size
+def _size(a: Any, axis: Any = None) -> int:
+    if axis is None:
+        return a.size
+    shape = a.shape
+    return math.prod([shape[one] for one in normal_axes("size", axis, len(shape))])
 
 
 def _real(val: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _ordering
@@ -54,10 +54,12 @@ ARGSORT = Op("argsort", _infer_argsort, (None,), (None,))
 
 def _kind(name: str, kind: str | None, order: Any, stable: bool | None) -> str | None:
     if order is not None:
-        raise DTypeError(f"{name}: order={order!r} names fields, and values here have none.")
+        raise ParameterError(f"{name}: order={order!r} names fields, and values here have none.")
     known = [one for one in KINDS if isinstance(kind, str) and one.startswith(kind or " ")]
     if kind is not None and not known:
-        raise DTypeError(f'{name}: kind={kind!r} is none of "quicksort", "heapsort" and "stable".')
+        raise ParameterError(
+            f'{name}: kind={kind!r} is none of "quicksort", "heapsort" and "stable".'
+        )
     return "stable" if stable else known[0] if known else None
 
 

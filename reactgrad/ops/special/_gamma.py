@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend.numpy import _beta, _gamma
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import times
@@ -97,7 +97,7 @@ def polygamma(n: int, x: Any, /) -> Any:
     [1.64493407 0.64493407]
     """
     if not hasattr(n, "__index__") or isinstance(n, bool) or n < 0:
-        raise DTypeError(
+        raise ParameterError(
             f"polygamma({n!r}, x): the order is an integer from 0, which stays as it is."
         )
     return apply(POLYGAMMA, (x,), (int(n),))
