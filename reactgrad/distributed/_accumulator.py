@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.core._gradients import Gradients
 from reactgrad.distributed._errors import DistributedError
@@ -26,7 +27,7 @@ class _Order(NamedTuple):
     future: Future[Any]
 
 
-class Accumulator:
+class Accumulator(OwnAttributes):
     """Add gradients to sums while the caller goes on.
 
     ``backward`` computes gradients and hands them to a thread, which adds up to 32 at a time. Each of them has

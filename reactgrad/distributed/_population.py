@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import EditError, GraphError, ParameterError
 from reactgrad.build._computed import add_computed
 from reactgrad.core._handles import handle
@@ -111,7 +112,7 @@ class Member:
                         one.replace_parent(place, self._own[parent])
 
 
-class Population(Sequence[Member]):
+class Population(OwnAttributes, Sequence[Member]):
     """Many members of one model, in one graph.
 
     At first they share all nodes. What a member owns (a param that it trains, a node that it edits) is copied,

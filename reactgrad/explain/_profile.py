@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import GraphError, ParameterError
 from reactgrad.core._core import Core
 from reactgrad.explain._calls import Seen
@@ -88,7 +89,7 @@ class ProfileTable:
         return "\n".join(texts)
 
 
-class Profile(ContextDecorator):
+class Profile(OwnAttributes, ContextDecorator):
     """The result of ``rg.profile``: what ran inside of its blocks, by op and by node.
 
     Examples

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend import device_of, holder, on
 
@@ -61,7 +62,7 @@ class Stepped(NamedTuple):
 _READY: Final = "ready"
 
 
-class GradScaler:
+class GradScaler(OwnAttributes):
     """Scale a loss before ``backward``, and unscale the gradients before the optimiser's step.
 
     Gradients of short floats that are too small for their dtype become 0; those of a loss times 65536 do not. If
@@ -104,6 +105,20 @@ class GradScaler:
     >>> w.value
     array([0.8, 1.6], dtype=float32)
     """
+
+    _INSTEAD: ClassVar[Mapping[str, str]] = {
+        "scale": "scaler.update({value})",
+        **{
+            name: f"rg.GradScaler({name}={{value}})"
+            for name in (
+                "init_scale",
+                "growth_factor",
+                "backoff_factor",
+                "growth_interval",
+                "enabled",
+            )
+        },
+    }
 
     def __init__(
         self,

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import ParameterError
 from reactgrad.optim._clip import scale_grads
 from reactgrad.optim._optimizer import Optimizer
 
 
-class MicroBatches:
+class MicroBatches(OwnAttributes):
     """Add up the gradients of `accumulate` batches, and make one step for them.
 
     The step takes the mean of their gradients; until then ``.grad`` is their sum. So with losses that are

@@ -15,6 +15,7 @@ from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.core._moved import hold
 from reactgrad.core._notes import UNDO
 from reactgrad.optim._bucket import LARGE, Arrays, Bucket, carried
+from reactgrad.optim._group import ParamGroup
 from reactgrad.optim._hooks import Hooks
 from reactgrad.optim._params import (
     check_once,
@@ -159,7 +160,8 @@ class Optimizer:
         names = unique_names(
             who, named, [name for one in self.param_groups for name in one["names"]]
         )
-        self.param_groups.append({**options, "params": new, "names": names})
+        values = {**options, "params": new, "names": names}
+        self.param_groups.append(ParamGroup(who, tuple(self.defaults), values))
         self._buckets.append(None)
 
     def follow(self, moved: Mapping[int, Any]) -> None:

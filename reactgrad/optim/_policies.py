@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import LoadError, ParameterError
 from reactgrad.optim._cyclic import CyclicLR
 from reactgrad.optim._optimizer import Optimizer
@@ -241,7 +242,7 @@ def _load_inner(schedule: Any, schedules: list[LRScheduler], state: Mapping[str,
     schedule._set()
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(OwnAttributes):
     """Lower the rate when a measure gets no better.
 
     Parameters

@@ -7,13 +7,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._calls import check_names
 from reactgrad._errors import DTypeError, LoadError, ParameterError
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.scheduler import told
 
 
-class LRScheduler:
+class LRScheduler(OwnAttributes):
     """Set the learning rates of an optimiser's groups; ``step()`` after each epoch, or after each step.
 
     A schedule is a formula of the number of steps: rates do not depend on how that number was reached.
@@ -32,6 +33,10 @@ class LRScheduler:
     """
 
     KEYS: ClassVar[tuple[str, ...]] = ()  # options that are saved
+
+    _INSTEAD: ClassVar[Mapping[str, str]] = {
+        "lr": "group['lr'] = {value} for each group of opt.param_groups"
+    }
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
