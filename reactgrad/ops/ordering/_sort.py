@@ -197,7 +197,9 @@ def _infer_lexsort(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
             for m, n in zip(one.shape, first.shape, strict=True)
         ):
             raise ShapeError(f"lexsort: keys have one shape, not those of {shapes_text(specs)}.")
-    normal_axis("lexsort", attrs[0], len(first.shape))
+    normal_axis(
+        "lexsort", attrs[0], max(len(first.shape), 1)
+    )  # one number is sorted along any axis
     return spec(first.shape, INTP, common_device("lexsort", specs))
 
 
@@ -226,7 +228,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     Parameters
     ----------
     keys : sequence of Var or array_like, or one of them
-        Keys of one shape; the rows of an array are its keys.
+        Keys of one shape; the rows of an array are its keys, or its numbers if it has one axis.
     axis : int
         The axis along which they are sorted.
 
@@ -249,7 +251,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     array([2, 1, 0])
     """
     if isinstance(keys, Handle):
-        keys = unbind(keys) if keys.ndim > 1 else (keys[None],)  # type: ignore[attr-defined,index]
+        if not keys.ndim:  # type: ignore[attr-defined]
+            raise ParameterError("lexsort takes a sequence of keys: write rg.lexsort([key]).")
+        keys = unbind(keys)
     keys = [
         stacked(one) if isinstance(one, list | tuple) and holds_handles(one) else one
         for one in keys

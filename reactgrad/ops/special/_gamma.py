@@ -27,6 +27,16 @@ def _by_parameter(g: Any, ans: Any, *operands: Any) -> Any:
     )
 
 
+def _bend(slope: Any, a: Any, b: Any) -> Any:
+    return slope * apply(DIGAMMA_FALL, (a, b)) + beta(a, b) * (
+        polygamma(1, a) - polygamma(1, a + b)
+    )
+
+
+def _mixed_bend(slope: Any, a: Any, b: Any) -> Any:
+    return slope * apply(DIGAMMA_FALL, (b, a)) - beta(a, b) * polygamma(1, a + b)
+
+
 GAMMALN: Final = smooth("gammaln", lambda g, ans, x: times(g, polygamma(0, x)))
 POLYGAMMA: Final = smooth("polygamma", _polygamma_rule)
 BETALN: Final = smooth(
@@ -36,8 +46,14 @@ BETALN: Final = smooth(
 )
 BETA: Final = smooth(
     "beta",
-    lambda g, ans, a, b: times(times(g, ans), apply(DIGAMMA_FALL, (a, b))),
-    lambda g, ans, a, b: times(times(g, ans), apply(DIGAMMA_FALL, (b, a))),
+    lambda g, ans, a, b: times(g, apply(BETA_SLOPE, (a, b))),
+    lambda g, ans, a, b: times(g, apply(BETA_SLOPE, (b, a))),
+)
+# The derivative of ``beta`` by its first operand, which exists where its factors do not.
+BETA_SLOPE: Final = smooth(
+    "beta_slope",
+    lambda g, ans, a, b: times(g, _bend(ans, a, b)),
+    lambda g, ans, a, b: times(g, _mixed_bend(ans, a, b)),
 )
 DIGAMMA_FALL: Final = smooth(
     "digamma_fall",
@@ -58,7 +74,7 @@ BETA_DENSITY: Final = smooth(
 )
 
 with_kernels(_gamma.register, 100.0, GAMMALN, POLYGAMMA)
-with_kernels(_beta.register, 300.0, BETALN, BETA, DIGAMMA_FALL, BETAINC, BETA_DENSITY)
+with_kernels(_beta.register, 300.0, BETALN, BETA, BETA_SLOPE, DIGAMMA_FALL, BETAINC, BETA_DENSITY)
 
 # fmt: off
 gammaln = public(GAMMALN, 1, "Logarithm of the absolute value of the gamma function, accurate near its zeros at 1 and 2.", "[5.0, 0.5] -> [3.17805383 0.57236494]", __name__)
