@@ -57,8 +57,9 @@ _OF_SCIPY = {
     **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p")},
     "expit": "sigmoid",
     "log_expit": "log_sigmoid",
-    "psi": "digamma",
 }
+# Those that have no such name here, or another meaning: in a file that is loaded when one is called.
+_APART = frozenset(("psi", "kl_div", "yn", "kn", "j0", "j1", "y0", "y1", "k0", "k1"))
 
 
 def _library(ufunc: np.ufunc) -> str:
@@ -75,6 +76,10 @@ def _of_library(ufunc: np.ufunc) -> Callable[..., Any] | None:
         return for_numpy(ufunc)
     if _library(ufunc) == "np":  # one that somebody has made
         return None
+    if ufunc.__name__ in _APART:
+        from reactgrad.ops.special._of_scipy import OF_SCIPY
+
+        return OF_SCIPY[ufunc.__name__]
     name = _OF_SCIPY.get(ufunc.__name__, ufunc.__name__)
     return getattr(ops, name) if name in ops.PLACES or ufunc.__name__ in _OF_SCIPY else None
 

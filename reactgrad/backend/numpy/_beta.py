@@ -16,7 +16,14 @@ import numpy as np
 
 from reactgrad.backend._registry import register_binder
 from reactgrad.backend.numpy._doubles import binder, by_ranges
-from reactgrad.backend.numpy._gamma import HALF_LOG_2PI, PSI_SERIES, digamma, gammaln, remainder
+from reactgrad.backend.numpy._gamma import (
+    HALF_LOG_2PI,
+    PSI_SERIES,
+    digamma,
+    gammaln,
+    polygamma,
+    remainder,
+)
 from reactgrad.backend.numpy._smooth import xlog1py, xlogy
 
 _LARGE: Final = 10.0
@@ -28,6 +35,7 @@ def register(xp: Any, kind: str) -> None:
     register_binder("betaln", kind, binder(betaln))
     register_binder("beta", kind, binder(beta))
     register_binder("beta_slope", kind, binder(slope))
+    register_binder("trigamma_fall", kind, binder(trigamma_fall))
     register_binder("digamma_fall", kind, binder(digamma_fall))
     register_binder("beta_density", kind, binder(density))
     if xp is np:  # elsewhere its loop would wait for the device to say when to end
@@ -132,7 +140,7 @@ def slope(a: Any, b: Any) -> Any:
     double = _double(a, b)
     mirror, sign = _mirrored(a, b, double)
     other = np.where(double, b, 1.0)
-    rational = -sign * np.exp(_betaln(mirror, other)) * digamma_fall(mirror, other)
+    rational = sign * np.exp(_betaln(mirror, other)) * np.where(double, fall, 0.0)
     return np.where(double, rational, np.where(_double(b, a), np.nan, found))
 
 
@@ -163,7 +171,23 @@ def _fall_positive(_: Any, a: Any, b: Any) -> Any:
 def digamma_fall(a: Any, b: Any) -> Any:
     """Return ``digamma(a) - digamma(a + b)``, the derivative of ``betaln`` by `a`."""
     ranges = ((1.0, lambda _, a, b: digamma(a) - digamma(a + b)), (2.0, _fall_positive))
-    return by_ranges(ranges, ((a > 0.0) & (b > 0.0)).astype(np.float64), a, b)
+    found = by_ranges(ranges, ((a > 0.0) & (b > 0.0)).astype(np.float64), a, b)
+    if _positive(a, b):
+        return found
+    double = _double(a, b)
+    mirror, _ = _mirrored(a, b, double)
+    return np.where(double, -_fall_positive(0.0, mirror, np.where(double, b, 1.0)), found)
+
+
+def trigamma_fall(a: Any, b: Any) -> Any:
+    """Return ``trigamma(a) - trigamma(a + b)``, the derivative of ``digamma_fall`` by `a`."""
+    found = polygamma(1, a) - polygamma(1, a + b)
+    if _positive(a, b):
+        return found
+    double = _double(a, b)
+    mirror, _ = _mirrored(a, b, double)
+    limit = polygamma(1, mirror) - polygamma(1, mirror + np.where(double, b, 1.0))
+    return np.where(double, limit, found)
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:

@@ -28,9 +28,7 @@ def _by_parameter(g: Any, ans: Any, *operands: Any) -> Any:
 
 
 def _bend(slope: Any, a: Any, b: Any) -> Any:
-    return slope * apply(DIGAMMA_FALL, (a, b)) + beta(a, b) * (
-        polygamma(1, a) - polygamma(1, a + b)
-    )
+    return slope * apply(DIGAMMA_FALL, (a, b)) + beta(a, b) * apply(TRIGAMMA_FALL, (a, b))
 
 
 def _mixed_bend(slope: Any, a: Any, b: Any) -> Any:
@@ -57,8 +55,13 @@ BETA_SLOPE: Final = smooth(
 )
 DIGAMMA_FALL: Final = smooth(
     "digamma_fall",
-    lambda g, ans, a, b: times(g, polygamma(1, a) - polygamma(1, a + b)),
+    lambda g, ans, a, b: times(g, apply(TRIGAMMA_FALL, (a, b))),
     lambda g, ans, a, b: -times(g, polygamma(1, a + b)),
+)
+TRIGAMMA_FALL: Final = smooth(
+    "trigamma_fall",
+    lambda g, ans, a, b: times(g, polygamma(2, a) - polygamma(2, a + b)),
+    lambda g, ans, a, b: -times(g, polygamma(2, a + b)),
 )
 BETAINC: Final = smooth(
     "betainc",
@@ -74,7 +77,17 @@ BETA_DENSITY: Final = smooth(
 )
 
 with_kernels(_gamma.register, 100.0, GAMMALN, POLYGAMMA)
-with_kernels(_beta.register, 300.0, BETALN, BETA, BETA_SLOPE, DIGAMMA_FALL, BETAINC, BETA_DENSITY)
+with_kernels(
+    _beta.register,
+    300.0,
+    BETALN,
+    BETA,
+    BETA_SLOPE,
+    DIGAMMA_FALL,
+    TRIGAMMA_FALL,
+    BETAINC,
+    BETA_DENSITY,
+)
 
 # fmt: off
 gammaln = public(GAMMALN, 1, "Logarithm of the absolute value of the gamma function, accurate near its zeros at 1 and 2.", "[5.0, 0.5] -> [3.17805383 0.57236494]", __name__)

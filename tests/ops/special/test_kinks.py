@@ -297,3 +297,14 @@ def test_beta_and_its_slopes_where_gammas_have_poles(at: tuple[float, float]) ->
         np.testing.assert_allclose(rg.grad(y, x).value, wanted, rtol=1e-13)
         np.testing.assert_allclose(rg.jvp(y, [x], [1.0]).value, wanted, rtol=1e-13)
     np.testing.assert_allclose(np.exp(rg.betaln(a, b).value), abs(value), rtol=1e-14)
+
+
+def test_second_derivative_of_beta_where_poles_cancel() -> None:
+    # beta(a, 1) is 1 / a
+    g = rg.Graph()
+    a, b = g.input([-2.0, -3.0]), g.input(1.0)
+    slope = rg.grad(rg.beta(a, b).sum(), a)
+    np.testing.assert_allclose(rg.grad(slope.sum(), a).value, [-1 / 4, -2 / 27], rtol=1e-13)
+    logs = rg.grad(rg.betaln(a, b).sum(), a)
+    np.testing.assert_allclose(logs.value, [1 / 2, 1 / 3], rtol=1e-13)
+    np.testing.assert_allclose(rg.grad(logs.sum(), a).value, [1 / 4, 1 / 9], rtol=1e-13)
