@@ -60,6 +60,7 @@ from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
 from reactgrad._errors import MissingExtraWarning as MissingExtraWarning
 from reactgrad._errors import MutationError as MutationError
+from reactgrad._errors import ParameterError as ParameterError
 from reactgrad._errors import ReactgradError as ReactgradError
 from reactgrad._errors import ReactgradWarning as ReactgradWarning
 from reactgrad._errors import SaveError as SaveError

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, update_wrapper
 from typing import Any
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad._habits import unknown_keyword
+from reactgrad.scheduler import told
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -131,12 +132,40 @@ def whole(name: str, what: str, value: Any, least: int | None = None) -> int:
     except (AttributeError, TypeError):  # an array that is no number has the method, and raises
         number = None
     if number is None or isinstance(value, bool):
-        raise DTypeError(
+        raise ParameterError(
             f"{name}: {what}={value!r:.60}; it is an integer, fixed when the node is built."
         )
     if least is not None and number < least:
         raise ShapeError(f"{name}: {what}={value!r}; it must be at least {least}.")
     return number
+
+
+def one_of(name: str, what: str, value: Any, words: tuple[str, ...]) -> None:
+    """Check that the argument `what` of a function is one of some words.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of them.
+    """
+    if not isinstance(value, str) or value not in words:
+        raise ParameterError(
+            f"{name}: {what}={told(value):.60}; it is one of {', '.join(map(repr, words))}."
+        )
+
+
+def memory_order(name: str, order: Any) -> None:
+    """Check NumPy's word for how an array lies in memory, which says nothing here.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such order.
+    """
+    if order is not None:
+        one_of(
+            name, "order", order.upper() if isinstance(order, str) else order, ("C", "F", "A", "K")
+        )
 
 
 def real_number(name: str, what: str, value: Any) -> float:
@@ -154,4 +183,6 @@ def real_number(name: str, what: str, value: Any) -> float:
         raise
     except (TypeError, ValueError):
         pass
-    raise DTypeError(f"{name}: {what}={value!r:.60}; it is a number, fixed when the node is built.")
+    raise ParameterError(
+        f"{name}: {what}={value!r:.60}; it is a number, fixed when the node is built."
+    )

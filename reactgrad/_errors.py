@@ -34,7 +34,7 @@ class DTypeError(ReactgradError, TypeError):
 
 
 class ParameterError(DTypeError, ValueError):
-    """A number that a distribution cannot have as a parameter."""
+    """A value that an argument cannot have: an unknown word, a number out of range, or two that exclude each other."""
 
 
 class ImplicitValueError(DTypeError):

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ReactgradError
+from reactgrad._errors import DTypeError, ParameterError, ReactgradError
 from reactgrad.scheduler import shortened, told
 
 
@@ -310,6 +310,7 @@ def check_assigned(
     value: object,
     ways: Mapping[str, str],
     has: Iterable[str] | None = None,
+    otherwise: str = "It takes none of your own: keep this in a variable, or write a subclass.",
 ) -> None:
     """Raise ``AbsentError`` unless an attribute can be assigned.
 
@@ -324,6 +325,8 @@ def check_assigned(
     has
         The names that a new one must not be a mistyped form of; ``None`` for an object that has no attributes but
         those of its class.
+    otherwise : str
+        What to say of an object without further attributes, where a name is near to none.
     """
     if name in ways and not callable(value):
         way = ways[name].replace("{value}", shortened(told(value), 60))
@@ -334,8 +337,7 @@ def check_assigned(
     text = f"{owner} has no attribute {shortened(name, 100)!r}."
     if has is None:
         meant = _ARGUMENTS.get(name)
-        otherwise = "It takes none of your own: keep this in a variable, or write a subclass."
-        if meant is not None and hasattr(type(thing), meant):
+        if meant is not None and hasattr(thing, meant):
             otherwise = f"Is it {meant}?"
         raise AbsentError(text, name, present(thing), otherwise)
     if near := [one for one in has if mistyped(name, one)]:
@@ -440,6 +442,25 @@ def absent_from(module: str, habits: Mapping[str, str]) -> Callable[[str], NoRet
 def absent_from_package(name: str, has: Iterable[str]) -> AttributeError:
     """Return the error for a name that the package does not have."""
     return absent("module 'reactgrad'", "x", name, OF_PACKAGE, has)
+
+
+def unknown_option(owner: str, name: str, value: object, known: Iterable[str]) -> ParameterError:
+    """Return the error for a key that a dict of options does not have.
+
+    Parameters
+    ----------
+    owner : str
+        What the options are of, as ``"a group of SGD"``.
+    known
+        The options that there are.
+    """
+    from difflib import get_close_matches  # slow to import, and only for this
+
+    known, shown = tuple(known), shortened(told(value), 60)
+    meant = _ARGUMENTS.get(name) if _ARGUMENTS.get(name) in known else None
+    meant = meant or next(iter(get_close_matches(str(name), known, 1, 0.7)), None)
+    way = f"Write group[{meant!r}] = {shown}." if meant else f"It has {', '.join(known)}."
+    return ParameterError(f"{owner} has no option {shortened(name, 100)!r}. {way}")
 
 
 def unknown_keyword(call: str, given: Mapping[str, Any], known: Iterable[str]) -> DTypeError:

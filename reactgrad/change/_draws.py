@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.build._key import CALLS, coming, seed_words
 from reactgrad.change._leaf import words_of
 from reactgrad.change._set import set_many
@@ -65,7 +65,7 @@ def check_draws(state: Any) -> None:
     if not all(type(one) is int and 0 <= one < CALLS for one in numbers) or not (
         type(seed) is int and seed >= 0
     ):
-        raise DTypeError("draws of a graph have a seed, and counts by the numbers of nodes")
+        raise ParameterError("draws of a graph have a seed, and counts by the numbers of nodes")
 
 
 def put_draws(graph: Core[Any], state: Mapping[str, Any]) -> None:

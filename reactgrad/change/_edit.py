@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import DTypeError, EditError
+from reactgrad._errors import DTypeError, EditError, ParameterError
 from reactgrad.build._reuse import built_anew
 from reactgrad.change._edits import Edits, check_lengths, innermost, is_detached
 from reactgrad.core._arguments import own_slot
@@ -382,7 +382,7 @@ def carry(var: Any, places: Sequence[int | None]) -> None:
     own_slot(graph, var, "carry")
     wanted = list(places)
     if not all(one is None or (type(one) is int and one >= 0) for one in wanted):
-        raise DTypeError(
+        raise ParameterError(
             f"carry({var.label}, {wanted!r:.60}): a place is an index from 0, or None for a new element."
         )
     with graph._lock:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GradientError, SetError
+from reactgrad._errors import GradientError, ParameterError, SetError
 from reactgrad.backend import device_of
 from reactgrad.change._set import set_many
 from reactgrad.core._handles import tidy
@@ -204,7 +204,7 @@ def reseed(graph: Core, /, seed: int) -> None:
     (np.True_, np.False_)
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise DTypeError(f"g.reseed({told(seed):.40}): the seed is an integer of at least 0.")
+        raise ParameterError(f"g.reseed({told(seed):.40}): the seed is an integer of at least 0.")
     from reactgrad.build._key import seed_words  # imported late: few programs draw
 
     with graph._lock:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad.data._errors import DataError
 
 Array = np.ndarray[Any, Any]
 Transform = Callable[[Any], Any]
 
 
-class Dataset:
+class Dataset(OwnAttributes):
     """A base for datasets: define ``__len__`` and ``__getitem__``.
 
     A loader takes anything that has both. A subclass that also defines ``take(indices)``, which returns a whole batch

@@ -9,6 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._habits import unknown_keyword
 from reactgrad.data._batch_rng import batch_of
 from reactgrad.data._collate import default_collate
@@ -47,7 +48,7 @@ class _Place:
         self.finished = False
 
 
-class DataLoader:
+class DataLoader(OwnAttributes):
     """Iterates over a dataset in batches; each iteration is one epoch.
 
     The order of an epoch, and what is drawn from ``batch_rng`` in it, depend on `rng` and the number of epochs before

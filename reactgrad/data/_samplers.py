@@ -12,13 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._calls import check_names
 from reactgrad.data._errors import DataError
 
 Order = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class Sampler:
+class Sampler(OwnAttributes):
     """A base for samplers whose epoch is one array of indices: define ``order`` and ``__len__``.
 
     Parameters
@@ -181,7 +182,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
-class BatchSampler:
+class BatchSampler(OwnAttributes):
     """The indices of a sampler in lists of `batch_size`.
 
     Examples

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad.data._batch_rng import batch_rng
 from reactgrad.data._errors import DataError
 
 Array = np.ndarray[Any, Any]
 
 
-class Compose:
+class Compose(OwnAttributes):
     """Several transforms, one after the other.
 
     Examples
@@ -44,7 +45,7 @@ class Compose:
         return f"Compose({self.transforms!r})"
 
 
-class Normalize:
+class Normalize(OwnAttributes):
     """``(x - mean) / std``, in the dtype of `x` if that is of floats, else in float64.
 
     Parameters
@@ -97,7 +98,7 @@ class Normalize:
         return (array - self.mean.astype(dtype)) / self.std.astype(dtype)
 
 
-class ToFloat:
+class ToFloat(OwnAttributes):
     """Floats from 0 to 1 for integers of 8 or 16 bits and booleans; other numbers as floats of the same size.
 
     Examples
@@ -119,7 +120,7 @@ class ToFloat:
         return made
 
 
-class Flatten:
+class Flatten(OwnAttributes):
     """The last `ndim` axes as one.
 
     Examples
@@ -138,7 +139,7 @@ class Flatten:
         return array.reshape(*array.shape[: array.ndim - self.ndim], -1)
 
 
-class OneHot:
+class OneHot(OwnAttributes):
     """Numbers of classes as rows with a single 1.
 
     Examples
@@ -165,7 +166,7 @@ class OneHot:
         return self.rows[labels]
 
 
-class RandomHorizontalFlip:
+class RandomHorizontalFlip(OwnAttributes):
     """The last axis reversed, for each image with probability `p`.
 
     Parameters
@@ -193,7 +194,7 @@ class RandomHorizontalFlip:
         return np.where(flipped, images[..., ::-1], images)
 
 
-class RandomCrop:
+class RandomCrop(OwnAttributes):
     """A window of `size` at a random place of each image, after `padding` zeros on each side.
 
     Parameters

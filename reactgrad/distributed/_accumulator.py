@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._attributes import OwnAttributes
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.core._gradients import Gradients
 from reactgrad.distributed._errors import DistributedError
 from reactgrad.graph._var import Var
@@ -26,7 +27,7 @@ class _Order(NamedTuple):
     future: Future[Any]
 
 
-class Accumulator:
+class Accumulator(OwnAttributes):
     """Add gradients to sums while the caller goes on.
 
     ``backward`` computes gradients and hands them to a thread, which adds up to 32 at a time. Each of them has
@@ -57,7 +58,7 @@ class Accumulator:
             if not isinstance(one, Var):
                 raise DTypeError(f"Accumulator takes params, not {type(one).__name__}.")
         if not self._params:
-            raise DTypeError("Accumulator([]): name the params whose gradients are added up.")
+            raise ParameterError("Accumulator([]): name the params whose gradients are added up.")
         self._sums: dict[int, np.ndarray] = {}
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._open: list[Future[Any]] = []

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Self
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad.distributed._errors import DistributedError
 from reactgrad.distributed._places import Hosts, LostError, Place, hosts_of, start
 
@@ -15,7 +16,7 @@ from reactgrad.distributed._places import Hosts, LostError, Place, hosts_of, sta
 _PIECES = 8
 
 
-class Crew:
+class Crew(OwnAttributes):
     """The workers of a farm: one place on each.
 
     Parameters

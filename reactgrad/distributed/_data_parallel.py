@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._attributes import OwnAttributes
+from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.distributed._buckets import Buckets
 from reactgrad.distributed._collectives import all_reduce
 from reactgrad.distributed._group import Group
@@ -28,7 +29,7 @@ def _rows(value: Any) -> float:
     return float(np.shape(value)[0]) if np.ndim(value) else 1.0
 
 
-class DataParallel:
+class DataParallel(OwnAttributes):
     """A module whose gradients are those of the batches of all ranks.
 
     Each rank calls it with its own batch. ``backward`` of any loss behind it then leaves in ``.grad`` what one
@@ -95,7 +96,7 @@ class DataParallel:
             raise DTypeError(f'DataParallel(reduction={reduction!r}): "mean" or "sum".')
         params = dict(module.named_parameters())
         if not params:
-            raise DTypeError(
+            raise ParameterError(
                 "DataParallel: the module has no params, so there is nothing to average."
             )
         self.module = module

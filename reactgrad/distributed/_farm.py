@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GraphError
+from reactgrad._errors import DTypeError, GraphError, ParameterError
 from reactgrad.core._handles import handle
 from reactgrad.distributed._crew import Crew
 from reactgrad.distributed._holder import Holder
@@ -68,7 +68,7 @@ class Farm(Crew):
         self.graph = graph
         self._outputs = [self._number(one, "outputs") for one in outputs]
         if not self._outputs:
-            raise DTypeError("Farm(outputs=[]): name the nodes that scenarios read.")
+            raise ParameterError("Farm(outputs=[]): name the nodes that scenarios read.")
         self._shipper = Shipper(graph)
         # A worker that comes later gets the graph as it was at first, and these.
         self._later: list[bytes] = []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
-from reactgrad._errors import DTypeError, EditError, GraphError
+from reactgrad._errors import EditError, GraphError, ParameterError
 from reactgrad.distributed._holder import Holder
 from reactgrad.distributed._places import Hosts, LostError, Place, hosts_of, start
 from reactgrad.nodes._op import CONST, Leaf
@@ -195,7 +195,7 @@ def partition(graph: Any, cut: Sequence[Any], client: Any, *, patience: float = 
     """
     variables = list(cut)
     if not variables:
-        raise DTypeError("partition(cut=[]): name the nodes at which the graph is cut.")
+        raise ParameterError("partition(cut=[]): name the nodes at which the graph is cut.")
     for one in variables:
         if getattr(one, "_graph", None) is not graph:
             raise GraphError(f"partition: {one!r:.60} is no node of this graph.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from reactgrad._errors import DTypeError, EditError, GraphError
+from reactgrad._attributes import OwnAttributes
+from reactgrad._errors import EditError, GraphError, ParameterError
 from reactgrad.build._computed import add_computed
 from reactgrad.core._handles import handle
 from reactgrad.nodes._op import CONST, PARAM, Leaf
@@ -111,7 +112,7 @@ class Member:
                         one.replace_parent(place, self._own[parent])
 
 
-class Population(Sequence[Member]):
+class Population(OwnAttributes, Sequence[Member]):
     """Many members of one model, in one graph.
 
     At first they share all nodes. What a member owns (a param that it trains, a node that it edits) is copied,
@@ -150,7 +151,7 @@ class Population(Sequence[Member]):
         self, graph: Any, n: int, outputs: Sequence[Any] | None = None, own: Iterable[Any] = ()
     ) -> None:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise DTypeError(f"Population(n={n!r}): at least one member.")
+            raise ParameterError(f"Population(n={n!r}): at least one member.")
         self.graph = graph
         if outputs is None:
             topology = graph._scheduler.topology
@@ -158,7 +159,7 @@ class Population(Sequence[Member]):
             outputs = [handle(graph, slot) for slot in last if topology.parents[slot]]
         self.outputs = [self._var(one) for one in outputs]
         if not self.outputs:
-            raise DTypeError("Population(outputs=[]): name the nodes that are read.")
+            raise ParameterError("Population(outputs=[]): name the nodes that are read.")
         self._grads: dict[tuple[int, ...], Any] = {}
         self._members = [Member(self, i) for i in range(n)]
         owned = [self._var(one) for one in own]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import DTypeError
 from reactgrad.distributed._group import Group
 from reactgrad.distributed._group import group as present_group
@@ -15,7 +16,7 @@ from reactgrad.optim._optimizer import Optimizer
 from reactgrad.optim._params import read_params, unique_names
 
 
-class ShardedOptimizer:
+class ShardedOptimizer(OwnAttributes):
     """Make the step of an optimiser for a part of the params on each rank, and share the new values.
 
     Each rank keeps the moments of its own params only (Rajbhandari et al., 2020, stage 1). ``.grad`` is to be

@@ -6,7 +6,7 @@ from collections import deque
 from itertools import count
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.core._core import Core
 from reactgrad.core._rows import Rows
 from reactgrad.explain._event import Event, Moved
@@ -128,7 +128,7 @@ class EventLog:
 def switch_events(graph: Core, on: bool | int) -> None:
     """Begin, limit or end the log of a graph; see ``Graph.events``."""
     if not isinstance(on, int) or on < 0:
-        raise DTypeError(
+        raise ParameterError(
             f"g.events = {on!r:.60}: write True, the number of events to keep, or False."
         )
     with graph._lock:

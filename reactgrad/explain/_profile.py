@@ -10,7 +10,8 @@ from itertools import count
 from typing import Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
-from reactgrad._errors import DTypeError, GraphError
+from reactgrad._attributes import OwnAttributes
+from reactgrad._errors import GraphError, ParameterError
 from reactgrad.core._core import Core
 from reactgrad.explain._calls import Seen
 from reactgrad.explain._record import Watcher
@@ -88,7 +89,7 @@ class ProfileTable:
         return "\n".join(texts)
 
 
-class Profile(ContextDecorator):
+class Profile(OwnAttributes, ContextDecorator):
     """The result of ``rg.profile``: what ran inside of its blocks, by op and by node.
 
     Examples
@@ -157,7 +158,7 @@ class Profile(ContextDecorator):
         """
         for what, given, known in (("by", by, get_args(By)), ("sort", sort, get_args(SortBy))):
             if given not in known:
-                raise DTypeError(
+                raise ParameterError(
                     f"profile.table({what}={given!r:.60}): one of {', '.join(map(repr, known))}."
                 )
         with self._seen.lock:

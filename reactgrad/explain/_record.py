@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import GraphError
 from reactgrad.backend import storage_shape
 from reactgrad.explain._calls import NodeRun, Outcome, Seen, Span
@@ -163,7 +164,7 @@ def _inside(steps: Sequence[Timed]) -> list[float]:
     return inside
 
 
-class Recording:
+class Recording(OwnAttributes):
     """The result of ``Graph.record``: the runs of a ``with`` block, node by node.
 
     May be entered again when the block has ended, and then goes on. Recordings may be nested, and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad.fft._arguments import OTHER, integer, lengths_of, norm_of
+from reactgrad.fft._arguments import OTHER, integer, length_of, norm_of
 from reactgrad.fft._transforms import FFT, IFFT, IRFFT, RFFT
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Op
@@ -12,7 +12,7 @@ from reactgrad.ops import conj
 
 
 def _transform(name: str, op: Op, a: Any, n: Any, axis: Any, norm: Any) -> Any:
-    lengths = None if n is None else lengths_of(name, (n,))
+    lengths = None if n is None else (length_of(name, n),)
     return apply(op, (a,), (lengths, (integer(name, axis),), norm_of(name, norm)))
 
 

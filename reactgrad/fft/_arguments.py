@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reactgrad._errors import DTypeError, ShapeError
+import numpy as np
+
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 
 Lengths = tuple[int | None, ...] | None
 Axes = tuple[int, ...] | None
@@ -32,7 +34,7 @@ def norm_of(name: str, norm: Any) -> str:
 
 
 def lengths_of(name: str, s: Any) -> Lengths:
-    """Return the lengths of transforms, ``None`` for that of the axis; ``None`` for all of these.
+    """Return the lengths of transforms, ``None`` for that of the axis, as -1; ``None`` for all of these.
 
     Raises
     ------
@@ -43,7 +45,9 @@ def lengths_of(name: str, s: Any) -> Lengths:
     """
     if s is None:
         return None
-    found = tuple([_length(name, n) for n in listed(name, "s", s)])
+    found = tuple(
+        [None if n is None or _is_default(n) else length_of(name, n) for n in listed(name, "s", s)]
+    )
     return None if all(n is None for n in found) else found
 
 
@@ -56,18 +60,27 @@ def listed(name: str, argument: str, numbers: Any) -> Any:
         If it is one number.
     """
     if not hasattr(numbers, "__iter__"):
-        raise DTypeError(
+        raise ParameterError(
             f"fft.{name}({argument}={numbers!r:.40}): it is a tuple, with a number for each axis."
         )
     return numbers
 
 
-def _length(name: str, n: Any) -> int | None:
-    if n is None:
-        return None
+def _is_default(n: Any) -> bool:
+    return isinstance(n, int | np.integer) and n == -1  # as NumPy reads it where there are several
+
+
+def length_of(name: str, n: Any) -> int:
+    """Return the number of points of a transform.
+
+    Raises
+    ------
+    ShapeError
+        If it is not positive.
+    DTypeError
+        If it is no integer.
+    """
     number = integer(name, n)
-    if number == -1:
-        return None
     if number < 1:
         raise ShapeError(f"fft.{name}: a transform of {number} points; it needs one, or more.")
     return number
@@ -106,7 +119,7 @@ def integer(name: str, number: Any) -> int:
     except DTypeError:  # a Var: its text says what to write
         raise
     except (AttributeError, TypeError):
-        raise DTypeError(
+        raise ParameterError(
             f"fft.{name}: {number!r:.40} is no length or axis; these are integers, fixed when the node is "
             "built."
         ) from None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
-from reactgrad._errors import DTypeError, GraphError
+from reactgrad._errors import DTypeError, GraphError, ParameterError
 from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.nodes._nested import elements
 from reactgrad.nodes._reached import reached
@@ -179,7 +179,7 @@ def checkpoint_sequential(functions: Iterable[Any], segments: int, input: Any) -
         or not isinstance(segments, int)
         or not 1 <= segments <= len(every)
     ):
-        raise DTypeError(
+        raise ParameterError(
             f"rg.checkpoint_sequential({len(every)} functions, segments={segments!r:.40}): the number of parts is an "
             "integer from 1 to that of the functions."
         )

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from numbers import Real
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.flow._mode import no_grad
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.ops import DETACH, SCALE_GRAD
@@ -34,7 +34,7 @@ def scale_grad(x: Any, factor: float) -> Any:
             f"stale, which they do not touch. Write {x.label}.register_hook(lambda g: g * factor)."
         )
     if isinstance(factor, bool) or not isinstance(factor, Real) or not math.isfinite(factor):
-        raise DTypeError(
+        raise ParameterError(
             f"scale_grad({told(factor):.60}): the factor is one finite number, such as 0.5, or -1.0 to "
             "reverse the gradient. To scale element by element write "
             f"{x.label}.register_hook(lambda g: g * factors)."

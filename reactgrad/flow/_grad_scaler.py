@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._attributes import OwnAttributes
+from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend import device_of, holder, on
 
 
@@ -61,7 +62,7 @@ class Stepped(NamedTuple):
 _READY: Final = "ready"
 
 
-class GradScaler:
+class GradScaler(OwnAttributes):
     """Scale a loss before ``backward``, and unscale the gradients before the optimiser's step.
 
     Gradients of short floats that are too small for their dtype become 0; those of a loss times 65536 do not. If
@@ -105,6 +106,20 @@ class GradScaler:
     array([0.8, 1.6], dtype=float32)
     """
 
+    _INSTEAD: ClassVar[Mapping[str, str]] = {
+        "scale": "scaler.update({value})",
+        **{
+            name: f"rg.GradScaler({name}={{value}})"
+            for name in (
+                "init_scale",
+                "growth_factor",
+                "backoff_factor",
+                "growth_interval",
+                "enabled",
+            )
+        },
+    }
+
     def __init__(
         self,
         init_scale: float = 65536.0,
@@ -114,13 +129,15 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         if not growth_factor > 1.0:
-            raise DTypeError(f"GradScaler(growth_factor={growth_factor!r}) must be above 1.")
+            raise ParameterError(f"GradScaler(growth_factor={growth_factor!r}) must be above 1.")
         if not 0.0 < backoff_factor < 1.0:
-            raise DTypeError(
+            raise ParameterError(
                 f"GradScaler(backoff_factor={backoff_factor!r}) must be between 0 and 1."
             )
         if not (math.isfinite(init_scale) and init_scale > 0.0):
-            raise DTypeError(f"GradScaler(init_scale={init_scale!r}) must be a positive number.")
+            raise ParameterError(
+                f"GradScaler(init_scale={init_scale!r}) must be a positive number."
+            )
         self._scale = float(init_scale)
         self._growth, self._backoff = float(growth_factor), float(backoff_factor)
         self._interval = int(growth_interval)
@@ -217,7 +234,9 @@ class GradScaler:
             return
         if new_scale is not None:
             if not (math.isfinite(new_scale) and new_scale > 0.0):
-                raise DTypeError(f"scaler.update({new_scale!r}): the scale is a positive number.")
+                raise ParameterError(
+                    f"scaler.update({new_scale!r}): the scale is a positive number."
+                )
             self._scale = float(new_scale)
         elif not self._done:
             raise GradientError(
@@ -267,7 +286,7 @@ class GradScaler:
             return
         missing = sorted(self.state_dict().keys() - state.keys())
         if missing:
-            raise DTypeError(
+            raise ParameterError(
                 f"scaler.load_state_dict: {', '.join(missing)} missing. Was it saved by a scaler with "
                 "enabled=False?"
             )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GradientError, ShapeError
+from reactgrad._errors import DTypeError, GradientError, ParameterError, ShapeError
 from reactgrad.backend import Spec, owner, read_value, spec
 from reactgrad.build._functions import call_lifted, outputs
 from reactgrad.functions._context import (
@@ -89,7 +89,7 @@ class Function:
         super().__init_subclass__(**kwargs)
         if outputs is not None:
             if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
-                raise DTypeError(
+                raise ParameterError(
                     f"class {cls.__name__}(rg.Function, outputs={outputs!r}): the number of outputs is "
                     "at least 1."
                 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.build._functions import call_lifted
 from reactgrad.nodes._cutoff import read_cutoff
@@ -38,7 +38,7 @@ def _declared(shape: Any, dtype: Any) -> Spec:
 def _declared_each(count: Any, shapes: Any, dtypes: Any) -> tuple[Spec | None, ...]:
     """Return the declared specs of several outputs."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise DTypeError(f"rg.lift(outputs={count!r}): the number of outputs is at least 1.")
+        raise ParameterError(f"rg.lift(outputs={count!r}): the number of outputs is at least 1.")
     each: list[Any] = []
     for word, given in (("shape", shapes), ("dtype", dtypes)):
         given = [None] * count if given is None else given

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reactgrad import ops
 from reactgrad._calls import explain_methods
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad._habits import unknown_keyword
 
 # Versions of the array API standard that the package follows, the last one as a whole.
@@ -61,7 +61,7 @@ class ArrayMethods:
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """Return ``reactgrad``, which has the functions of the array API standard."""
         if api_version not in (None, *_VERSIONS):
-            raise DTypeError(
+            raise ParameterError(
                 f"api_version={api_version!r}: the namespace follows the array API standard {_VERSIONS[-1]}."
             )
         return sys.modules["reactgrad"]  # by name: the package is above all of its folders

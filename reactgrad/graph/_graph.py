@@ -7,6 +7,7 @@ from typing import Any, Never, NoReturn
 
 from reactgrad._errors import (
     DTypeError,
+    ParameterError,
     SetError,
 )
 from reactgrad._habits import OF_GRAPHS, SETTINGS_OF_GRAPHS, absent, check_assigned, present, refuse
@@ -108,7 +109,7 @@ class Graph(Pictures, Questions, Settings):
             known = ("rng", "max_bytes", "jit", "executor", "device")
             raise unknown_keyword("rg.Graph", unknown, known)
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
-            raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
+            raise ParameterError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
         host = Host(self)
         self._open(rng, host)
         self._generations = host.generations = Generations()

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.backend import devices, read_dtype, read_value
 from reactgrad.graph._value import Value
 from reactgrad.nodes._handle import Handle, current_graph, holds_handles, stacked
@@ -86,7 +86,7 @@ def asarray(
             "an rg.lift function."
         )
     if copy is False:
-        raise DTypeError(
+        raise ParameterError(
             "rg.asarray(copy=False): a constant keeps a copy of its own, so that nothing changes it later. Leave "
             "copy away; a Var is never copied."
         )
@@ -263,7 +263,7 @@ class Info:
             names = tuple(_DTYPES) if one is None else _UNIONS.get(one, (one,))
             for name in names:
                 if name not in _DTYPES:
-                    raise DTypeError(
+                    raise ParameterError(
                         f"dtypes(kind={one!r}): write one of {', '.join((*_DTYPES, *_UNIONS))}."
                     )
                 found.update(_DTYPES[name])

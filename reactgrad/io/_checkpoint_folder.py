@@ -14,6 +14,7 @@ import re
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import SaveError
 from reactgrad.io._checkpoint import notes_of, write
 
@@ -26,7 +27,7 @@ class _Kept(NamedTuple):
     metric: float | None
 
 
-class Checkpoints:
+class Checkpoints(OwnAttributes):
     """A folder with the newest checkpoints of a run, and its best one.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.linalg._matrices import (
     adjoint,
     alike,
@@ -110,7 +110,9 @@ def solve_triangular(
     a, b = nodes((a, b))
     kind = _TRANS.get(trans) if isinstance(trans, int | str) else None
     if kind is None:
-        raise DTypeError(f"solve_triangular: trans={trans!r}; it is 0, 1 or 2, or 'N', 'T' or 'C'.")
+        raise ParameterError(
+            f"solve_triangular: trans={trans!r}; it is 0, 1 or 2, or 'N', 'T' or 'C'."
+        )
     if kind == 2:
         a = conjugate(a)
     return apply(SOLVE_TRIANGULAR, (a, b), (bool(lower), kind > 0, bool(unit_diagonal)))
@@ -209,7 +211,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     array([1., 1.])
     """
     if not isinstance(c_and_lower, tuple | list) or len(c_and_lower) != 2:
-        raise DTypeError(
+        raise ParameterError(
             f"cho_solve({told(c_and_lower):.60}, b): the first argument is a factor and whether it is the lower one. "
             "Write rg.linalg.cho_solve((L, True), b) for L = rg.linalg.cholesky(a)."
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.backend import Spec, spec
 from reactgrad.linalg._matrices import (
     adjoint,
@@ -163,7 +163,7 @@ def _triangle_of(uplo: Any) -> str:
     """Return the letter of the triangle that is read."""
     letter = uplo.upper() if isinstance(uplo, str) else uplo
     if letter not in ("L", "U"):
-        raise DTypeError(f"UPLO={uplo!r}: the triangle that is read is 'L' or 'U'.")
+        raise ParameterError(f"UPLO={uplo!r}: the triangle that is read is 'L' or 'U'.")
     return letter
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reactgrad._calls import real_number
-from reactgrad._errors import DTypeError, MatrixShapeError
+from reactgrad._errors import MatrixShapeError, ParameterError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.array_api._on_host import on_host
@@ -184,7 +184,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _UNS
     """
     if rtol is not _UNSET:
         if rcond is not None:
-            raise DTypeError("pinv: rcond and rtol are one number by two names; give one of them.")
+            raise ParameterError(
+                "pinv: rcond and rtol are one number by two names; give one of them."
+            )
         rcond = rtol
     elif rcond is None:
         rcond = 1e-15

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend import Spec, spec
 from reactgrad.linalg._cholesky import solve_triangular
 from reactgrad.linalg._matrices import (
@@ -228,7 +228,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
            [0. , 0.4]])
     """
     if mode not in ("reduced", "complete", "r", "raw"):
-        raise DTypeError(f"qr: mode={mode!r}; it is 'reduced', 'complete', 'r' or 'raw'.")
+        raise ParameterError(f"qr: mode={mode!r}; it is 'reduced', 'complete', 'r' or 'raw'.")
     if mode == "r":
         return apply(QR_R, (a,))
     a = node(a)

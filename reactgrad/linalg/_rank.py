@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, MatrixShapeError
+from reactgrad._errors import MatrixShapeError, ParameterError
 from reactgrad.backend import Spec, spec
 from reactgrad.linalg._solve import inverse
 from reactgrad.linalg._svd import SVDVALS, svdvals
@@ -149,7 +149,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     np.int64(1)
     """
     if tol is not None and rtol is not None:
-        raise DTypeError("matrix_rank: give tol or rtol, not both.")
+        raise ParameterError("matrix_rank: give tol or rtol, not both.")
     a = node(A, tol, rtol)
     if a.ndim < 2:
         return astype(any(not_equal(a, 0)), int)

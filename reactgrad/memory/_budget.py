@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import BudgetWarning, DTypeError
+from reactgrad._errors import BudgetWarning, ParameterError
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
 from reactgrad.core._rows import Rows
@@ -454,7 +454,7 @@ def set_limit(graph: Core, limit: Any) -> None:
     """Set, change or remove the memory budget of a graph; see ``Graph.max_bytes``."""
     host = graph._host
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise DTypeError(
+        raise ParameterError(
             f"max_bytes={limit!r}: a number of bytes, such as 2**30, or None for no limit."
         )
     with graph._lock:

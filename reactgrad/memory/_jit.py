@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from reactgrad._errors import DTypeError, MissingExtraWarning
+from reactgrad._errors import MissingExtraWarning, ParameterError
 from reactgrad.backend.machine import _compiled as _compiled  # registers the binders of its ops
 from reactgrad.backend.machine import _picking as _picking  # the same
 from reactgrad.backend.machine._find import find_driver, find_machine
@@ -20,7 +20,7 @@ def set_jit(graph: Core, jit: Any) -> None:
     if jit is None:
         jit = find_driver() is not None
     if not isinstance(jit, int) or jit < 0:
-        raise DTypeError(
+        raise ParameterError(
             f"jit={jit!r:.60}: True, False, None for the default, or how many threads may share the elements."
         )
     machine = find_machine() if jit else None

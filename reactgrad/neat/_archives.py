@@ -46,7 +46,7 @@ class NoveltyArchive:
             ("capacity", 1 if capacity is None else capacity, 1),
         ):
             if type(value) is not int or value < least:
-                raise rg.DTypeError(
+                raise rg.ParameterError(
                     f"NoveltyArchive({name}={value!r:.60}): it is a number, {least} or more."
                 )
         self.neighbours, self.added, self.capacity = neighbours, added, capacity
@@ -262,11 +262,11 @@ def _rows(values: Any, what: str) -> Array:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise rg.DTypeError(f"{what} are arrays of numbers: {error}.") from None
+        raise rg.ParameterError(f"{what} are arrays of numbers: {error}.") from None
     if found.ndim != 2:
         raise rg.ShapeError(
             f"{what} were given as an array of shape {np.shape(values)}. Give a row of numbers for each."
         )
     if not np.isfinite(found).all():
-        raise rg.DTypeError(f"{what} are finite numbers, and some are NaN or infinite.")
+        raise rg.ParameterError(f"{what} are finite numbers, and some are NaN or infinite.")
     return found

@@ -107,11 +107,11 @@ class EvolvableSubstrate:
                 f"{self.inputs.shape[1]} and {self.outputs.shape[1]}."
             )
         if activation not in ACTIVATIONS:
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"EvolvableSubstrate(activation={activation!r:.60}): neat-python has {', '.join(ACTIVATIONS)}."
             )
         if not 1 <= initial_depth <= max_depth:
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"EvolvableSubstrate(initial_depth={initial_depth!r}, max_depth={max_depth!r}): depths are 1 or "
                 "more, and the first is at most the second."
             )

@@ -118,13 +118,13 @@ def fit(
     kind = RECURRENT if recurrent else FEED_FORWARD
     programs = [read(kind, one, config) for one in genomes]
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-        raise rg.DTypeError(f"fit(steps={steps!r:.60}): it is a number of steps, 0 or more.")
+        raise rg.ParameterError(f"fit(steps={steps!r:.60}): it is a number of steps, 0 or more.")
     if not isinstance(learning_rate, Real) or not 0.0 < learning_rate < np.inf:
-        raise rg.DTypeError(
+        raise rg.ParameterError(
             f"fit(learning_rate={learning_rate!r:.60}): it is a finite number above 0, such as 0.01."
         )
     if window is not None and (type(window) is not int or window < 1 or not recurrent):
-        raise rg.DTypeError(
+        raise rg.ParameterError(
             f"fit(window={window!r:.60}): it is a number of steps in time, 1 or more, for networks with memory: "
             "fit(..., recurrent=True, window=10)."
         )

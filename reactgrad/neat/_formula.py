@@ -70,9 +70,11 @@ def formula(
 ) -> str:
     """Return a network as a formula; see ``Network.formula``."""
     if form not in FORMS:
-        raise rg.DTypeError(f"formula(form={form!r:.60}): there are {', '.join(map(repr, FORMS))}.")
+        raise rg.ParameterError(
+            f"formula(form={form!r:.60}): there are {', '.join(map(repr, FORMS))}."
+        )
     if form == "python" and recurrent:
-        raise rg.DTypeError(
+        raise rg.ParameterError(
             "formula(form='python') is for feed-forward networks: one with memory is no function of its inputs. "
             "Write 'text' or 'latex'."
         )
@@ -178,7 +180,7 @@ def _python(phenotype: Phenotype, names: Mapping[int, str]) -> str:
     """Return the source of a function of the inputs, with neat-python's formulas."""
     for key, name in names.items():
         if not name.isidentifier():
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"formula(form='python', names={{{key}: {name!r}}}): a name in Python is letters, digits and "
                 "underscores."
             )

@@ -102,11 +102,11 @@ class Islands:
             ("migrants", migrants, 0),
         ):
             if type(value) is not int or value < least:
-                raise rg.DTypeError(
+                raise rg.ParameterError(
                     f"Islands({name}={value!r:.60}): it is a whole number, {least} or more."
                 )
         if migrants >= config.pop_size:
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"Islands(migrants={migrants}): each island has {config.pop_size} genomes, and at most "
                 f"{config.pop_size - 1} of them can be replaced."
             )

@@ -56,7 +56,7 @@ class Lesson:
                 )
             self._form = wanted.shape[1:]
         if not wanted.size or not (np.isfinite(given).all() and np.isfinite(wanted).all()):
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 "fit learns from finite numbers, of one sample at least, and X or y holds NaN, an infinity, "
                 "or nothing. Leave such samples out: keep = np.isfinite(y)."
             )
@@ -66,7 +66,9 @@ class Lesson:
                 "sample."
             )
         if loss != "mse" and not callable(loss):
-            raise rg.DTypeError(f"fit(loss={loss!r}): it is 'mse' or a function of outputs and y.")
+            raise rg.ParameterError(
+                f"fit(loss={loss!r}): it is 'mse' or a function of outputs and y."
+            )
         self.loss = None if isinstance(loss, str) else loss
         self.x = np.ascontiguousarray(given.transpose(0, 2, 1))
         self.y = np.ascontiguousarray(wanted.transpose(0, 2, 1))
@@ -106,7 +108,7 @@ def _numbers(values: Any, name: str) -> Array:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise rg.DTypeError(
+        raise rg.ParameterError(
             f"fit was given {name} that is no array of real numbers: {error}."
         ) from None
 

@@ -280,7 +280,9 @@ class RecurrentNetwork(NodeKeys, Opening):
         True
         """
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise rg.DTypeError(f"unroll({steps!r:.60}): it takes a number of steps, at least 1.")
+            raise rg.ParameterError(
+                f"unroll({steps!r:.60}): it takes a number of steps, at least 1."
+            )
         graph = self.graph
         return Unrolled(graph, self.phenotype, self._genes, steps)
 

@@ -68,11 +68,11 @@ class Substrate:
                 f"{', '.join(str(one.shape) for one in self.layers)}. Give all places the same number."
             )
         if activation not in ACTIVATIONS:
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"Substrate(activation={activation!r:.60}): neat-python has {', '.join(ACTIVATIONS)}."
             )
         if not 0.0 <= threshold < 1.0 or not max_weight > 0.0:
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"Substrate(threshold={threshold!r}, max_weight={max_weight!r}): a threshold is from 0 to below "
                 "1, and the largest weight is above 0."
             )
@@ -191,14 +191,16 @@ def places(values: Any) -> Array:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise rg.DTypeError(f"places of neurons are arrays of numbers: {error}.") from None
+        raise rg.ParameterError(f"places of neurons are arrays of numbers: {error}.") from None
     if found.ndim != 2 or not found.size:
         raise rg.ShapeError(
             f"places of neurons are an array of shape (neurons, coordinates), not {found.shape}. Write "
             "[[-1.0, 0.0], [1.0, 0.0]] for two in a plane."
         )
     if not np.isfinite(found).all():
-        raise rg.DTypeError("places of neurons are finite numbers, and some are NaN or infinite.")
+        raise rg.ParameterError(
+            "places of neurons are finite numbers, and some are NaN or infinite."
+        )
     return found
 
 

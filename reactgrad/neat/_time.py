@@ -37,7 +37,7 @@ def _default() -> str:
 def _kind_of(integrator: str | None) -> int:
     kind = _KINDS.get(integrator or _default())
     if kind is None:
-        raise rg.DTypeError(
+        raise rg.ParameterError(
             f"CTRNN(integrator={integrator!r:.60}): there is no such integrator. Write 'euler', "
             "'exponential', or None for that of the neat-python that is installed."
         )
@@ -249,7 +249,7 @@ class CTRNN:
             time_step = 0.5 * self.get_max_time_step()
         program, now = self._program, self.time_seconds
         if not time_step > 0.0:
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"net.advance(..., time_step={time_step!r:.60}): time does not pass by such a step. Give "
                 "a number above 0."
             )

@@ -62,7 +62,7 @@ class Training:
         window: int | None = None,
     ) -> None:
         if best is not None and (type(best) is not int or best < 1):
-            raise rg.DTypeError(
+            raise rg.ParameterError(
                 f"Training(best={best!r:.60}): it is a number of genomes, 1 or more, or None for all."
             )
         self.best, self.lamarck = best, lamarck

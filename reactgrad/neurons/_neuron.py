@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.extend import carry
 from reactgrad.neurons._dead import above, left_alone
 from reactgrad.neurons._weighted import weighted
@@ -19,7 +20,7 @@ Activation = Callable[[Any], Any] | None
 _neurons: weakref.WeakValueDictionary[int, Neuron] = weakref.WeakValueDictionary()
 
 
-class Neuron:
+class Neuron(OwnAttributes):
     """A neuron in a graph, made by ``rg.neuron``.
 
     Its value is ``activation(bias + w1 x1 + w2 x2 + ...)``. Bias and weights are one param,
@@ -372,7 +373,7 @@ def dead_neurons(*outputs: Any) -> list[Neuron]:
     """
     nodes = [node_of(one) for one in outputs]
     if not nodes:
-        raise rg.DTypeError(
+        raise rg.ParameterError(
             "dead_neurons() was given no output. Give those that count: dead_neurons(loss)."
         )
     graph, used = nodes[0].graph, above(nodes)

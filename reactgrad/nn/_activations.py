@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.nn._module import Module
 from reactgrad.nn._values import Values
 from reactgrad.nodes._handle import graph_of
@@ -242,7 +242,7 @@ class RReLU(Module):
         self, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0, inplace: bool = False
     ) -> None:
         if not lower <= upper:
-            raise DTypeError(
+            raise ParameterError(
                 f"RReLU(lower={lower!r:.40}, upper={upper!r:.40}): the first slope is at most the second."
             )
         self.lower, self.upper = lower, upper

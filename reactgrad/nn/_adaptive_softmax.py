@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nn._containers import ModuleList, Sequential
 from reactgrad.nn._linear import Linear
 from reactgrad.nn._module import Module
@@ -88,7 +88,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ) -> None:
         bounds = [0, *cutoffs, n_classes]
         if len(bounds) < 3 or any(one >= other for one, other in pairwise(bounds)):
-            raise DTypeError(
+            raise ParameterError(
                 f"AdaptiveLogSoftmaxWithLoss(n_classes={n_classes}, cutoffs={list(cutoffs)!r:.60}): cutoffs grow, from "
                 f"1 to below the number of classes, as in [{max(n_classes // 10, 1)}]."
             )
@@ -104,7 +104,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for i, (first, last) in enumerate(pairwise(self.cutoffs)):
             width = int(in_features // div_value ** (i + 1))
             if width < 1:
-                raise DTypeError(
+                raise ParameterError(
                     f"AdaptiveLogSoftmaxWithLoss(in_features={in_features}, div_value={div_value}): cluster {i + 1} "
                     "would have no feature. Use fewer clusters, or a smaller div_value."
                 )

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nn import init
 from reactgrad.nn._linear import Linear
 from reactgrad.nn._module import Module
@@ -131,7 +131,7 @@ class MultiheadAttention(Module):
         mask = self._mask(key_padding_mask, attn_mask, alone, q.dtype)
         causal = is_causal and attn_mask is None
         if causal and mask is not None:
-            raise DTypeError(
+            raise ParameterError(
                 "MultiheadAttention: is_causal=True with a key_padding_mask: give the causal part as attn_mask, too."
             )
         weights = neural.attention_weights(q, k, mask, is_causal=causal)

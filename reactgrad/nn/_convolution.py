@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, ClassVar
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.nn._values import Values
 from reactgrad.ops import neural
@@ -28,7 +28,7 @@ def each(call: str, what: str, value: Any, axes: int, least: int = 1) -> tuple[i
         isinstance(one, int) and not isinstance(one, bool) and one >= least for one in found
     )
     if len(found) != axes or not whole:
-        raise DTypeError(
+        raise ParameterError(
             f"{call}({what}={value!r:.40}): it is an integer of at least {least}, or one for each of {axes} axes."
         )
     return found
@@ -97,7 +97,7 @@ class _Forth(_Conv):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros" and padding_mode not in _BEYOND:
-            raise DTypeError(
+            raise ParameterError(
                 f"{type(self).__name__}(padding_mode={padding_mode!r}): it is 'zeros', 'reflect', 'replicate' or "
                 "'circular'."
             )
@@ -199,7 +199,7 @@ class _Back(_Conv):
     ) -> None:
         name = type(self).__name__
         if padding_mode != "zeros" or isinstance(padding, str):
-            raise DTypeError(f"{name}: it pads with zeros, by integers.")
+            raise ParameterError(f"{name}: it pads with zeros, by integers.")
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.nn._module import Module
 from reactgrad.nodes._handle import graph_of
 from reactgrad.random import _dropout
@@ -39,7 +39,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0.0 <= p <= 1.0:
-            raise DTypeError(
+            raise ParameterError(
                 f"{type(self).__name__}(p={p!r:.40}): it is a probability, from 0 to 1. Write 0.1 for one in ten."
             )
         self.p = p

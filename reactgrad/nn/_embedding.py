@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, IndexingError, ShapeError
+from reactgrad._errors import IndexingError, ParameterError, ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.nn._parameter import Parameter
 from reactgrad.nn._values import Values
@@ -138,7 +138,7 @@ class EmbeddingBag(_Table):
         dtype: Any = None,
     ) -> None:
         if mode not in ("mean", "sum", "max"):
-            raise DTypeError(f"EmbeddingBag(mode={mode!r}): it is 'mean', 'sum' or 'max'.")
+            raise ParameterError(f"EmbeddingBag(mode={mode!r}): it is 'mean', 'sum' or 'max'.")
         self.mode, self.include_last_offset = mode, include_last_offset
         self._open("EmbeddingBag", num_embeddings, embedding_dim, None, rng, dtype)
 
@@ -154,7 +154,7 @@ class EmbeddingBag(_Table):
             A factor for each row, of sums.
         """
         if per_sample_weights is not None and self.mode != "sum":
-            raise DTypeError("EmbeddingBag: per_sample_weights are for mode='sum'.")
+            raise ParameterError("EmbeddingBag: per_sample_weights are for mode='sum'.")
         rows = neural.embedding(input, self.weight)
         if per_sample_weights is not None:
             rows = rows * ops.expand_dims(per_sample_weights, -1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.graph._var import Var
 from reactgrad.nn._module import Module
 from reactgrad.ops.neural._losses import reduced
@@ -43,7 +43,7 @@ class Loss(Module):
 
     def __init__(self, *, reduction: str = "mean") -> None:
         if reduction not in self._reductions:
-            raise DTypeError(
+            raise ParameterError(
                 f"{type(self).__name__}(reduction={reduction!r:.40}): it is one of {', '.join(self._reductions)}."
             )
         self.reduction = reduction

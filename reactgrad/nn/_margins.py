@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.nn._loss import Loss, factors
 from reactgrad.ops import neural, ordering, reductions, special
 from reactgrad.ops._operand import node
@@ -78,7 +78,7 @@ def multi_margin_loss(
 ) -> Any:
     """Return the cost of ``MultiMarginLoss``."""
     if p not in (1, 2):
-        raise DTypeError(f"MultiMarginLoss(p={p!r}): the power is 1 or 2.")
+        raise ParameterError(f"MultiMarginLoss(p={p!r}): the power is 1 or 2.")
     x = node(input, target, weight)
     labels = ops.expand_dims(node(target, x), -1)
     right = ordering.take_along_axis(x, labels, -1)
@@ -109,7 +109,7 @@ class MultiMarginLoss(Loss):
     ) -> None:
         super().__init__(reduction=reduction)
         if p not in (1, 2):
-            raise DTypeError(f"MultiMarginLoss(p={p!r}): the power is 1 or 2.")
+            raise ParameterError(f"MultiMarginLoss(p={p!r}): the power is 1 or 2.")
         self.p, self.margin, self.weight = p, margin, factors(weight)
 
     def forward(self, input: Any, target: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from reactgrad._calls import check_names
-from reactgrad._errors import DTypeError, GraphError
+from reactgrad._errors import DTypeError, GraphError, ParameterError
 from reactgrad._habits import absent, check_assigned, present, refuse
 from reactgrad._names_of_torch import OF_MODULES, SETTINGS_OF_MODULES
 from reactgrad.graph._var import Var
@@ -385,7 +385,7 @@ class Module(Registered):
         ([0.0, 0.0], False, [1.0, 2.0])
         """
         if not isinstance(mode, bool):
-            raise DTypeError(f"train({mode!r:.40}): the mode is True, or False for eval mode.")
+            raise ParameterError(f"train({mode!r:.40}): the mode is True, or False for eval mode.")
         sets: dict[Any, dict[Any, Any]] = {}
         for module in self.modules():
             record = module._record
@@ -438,7 +438,7 @@ class Module(Registered):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set ``.grad`` of all params to ``None``."""
         if not set_to_none:
-            raise DTypeError(
+            raise ParameterError(
                 f"zero_grad(set_to_none={set_to_none!r:.40}): a module's params have no gradient afterwards. Leave it "
                 "out, or write opt.zero_grad(set_to_none=False) for zeros."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.ops.arrangement import pad
 
@@ -20,7 +20,7 @@ class _Pad(Module):
         name, count = type(self).__name__, 2 * self._axes
         found = tuple(padding) if isinstance(padding, list | tuple) else (padding,) * count
         if len(found) != count or not all(isinstance(one, int) and one >= 0 for one in found):
-            raise DTypeError(
+            raise ParameterError(
                 f"{name}({padding!r:.40}): a border is an integer of at least 0, or {count} of them: before and behind "
                 "the last axis, then the axis before it."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.nn._module import Module
 from reactgrad.ops import neural
 from reactgrad.ops.neural._unpool import max_unpool
@@ -239,7 +239,7 @@ class _FractionalMaxPool(Module):
         _random_samples: Any = None,
     ) -> None:
         if (output_size is None) is (output_ratio is None):
-            raise DTypeError(
+            raise ParameterError(
                 f"{type(self).__name__}: give output_size or output_ratio, one of the two."
             )
         self.kernel_size, self.output_size = kernel_size, output_size

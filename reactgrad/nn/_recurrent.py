@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.nn._packed import (
     PackedSequence,
@@ -49,11 +49,11 @@ class _Recurrent(Module):
         dtype: Any = None,
     ) -> None:
         if num_layers < 1 or hidden_size < 1:
-            raise DTypeError(
+            raise ParameterError(
                 f"{type(self).__name__}({input_size}, {hidden_size}, {num_layers}): sizes are at least 1."
             )
         if not 0.0 <= dropout <= 1.0:
-            raise DTypeError(
+            raise ParameterError(
                 f"{type(self).__name__}(dropout={dropout!r:.40}): it is a probability, from 0 to 1."
             )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
@@ -182,7 +182,7 @@ class RNN(_Recurrent):
         dtype: Any = None,
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
-            raise DTypeError(f"RNN(nonlinearity={nonlinearity!r:.40}): it is 'tanh' or 'relu'.")
+            raise ParameterError(f"RNN(nonlinearity={nonlinearity!r:.40}): it is 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
         more = (bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, num_layers, *more, rng=rng, dtype=dtype)
@@ -268,7 +268,7 @@ class LSTM(_Recurrent):
         dtype: Any = None,
     ) -> None:
         if not 0 <= proj_size < max(hidden_size, 1):
-            raise DTypeError(
+            raise ParameterError(
                 f"LSTM(hidden_size={hidden_size}, proj_size={proj_size}): a projection is shorter than the units. "
                 "Write proj_size=0 for none."
             )

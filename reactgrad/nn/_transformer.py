@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.nn import init
 from reactgrad.nn._attention import MultiheadAttention
 from reactgrad.nn._containers import ModuleList
@@ -27,7 +27,7 @@ def _activation(call: str, given: Any) -> Callable[[Any], Any]:
     if callable(given):
         return given
     if given not in _ACTIVATIONS:
-        raise DTypeError(
+        raise ParameterError(
             f"{call}(activation={given!r:.40}): it is 'relu', 'gelu' or a function of nodes."
         )
     return _ACTIVATIONS[given]

@@ -12,7 +12,7 @@ from typing import Any
 
 from reactgrad import ops
 from reactgrad._calls import explain_all as _explain_all
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad._habits import absent_from as _absent_from
 from reactgrad._names_of_torch import OF_FUNCTIONAL as _OF_FUNCTIONAL
 from reactgrad.nn._activations import axis_of_classes
@@ -339,7 +339,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     """
     x = node(input)
     if mode not in _BEYOND:
-        raise DTypeError(f"pad(mode={mode!r:.40}): it is one of {', '.join(_BEYOND)}.")
+        raise ParameterError(f"pad(mode={mode!r:.40}): it is one of {', '.join(_BEYOND)}.")
     if len(pad) % 2 or len(pad) > 2 * x.ndim:
         raise ShapeError(
             f"pad={tuple(pad)} of shape {x.shape}: it has two lengths for each padded axis, the last axis first."

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.graph._var import Var
 from reactgrad.nodes._handle import current_graph
 
@@ -30,7 +30,7 @@ def generator(rng: Any, graph: Any) -> np.random.Generator:
         count = _counts[graph] = _counts.get(graph, 0) + 1
         return np.random.default_rng([graph.seed, count])
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
-        raise DTypeError(
+        raise ParameterError(
             f"rng={rng!r:.40}: it is a seed, an integer of at least 0, or a generator of NumPy."
         )
     return np.random.default_rng(int(rng))
@@ -91,7 +91,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return math.sqrt(2.0 / (1.0 + slope**2))
     gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
     if nonlinearity not in gains:
-        raise DTypeError(
+        raise ParameterError(
             f"calculate_gain({nonlinearity!r}): the names are 'linear', 'conv1d' to 'conv3d', 'sigmoid', 'tanh', "
             "'relu', 'leaky_relu' and 'selu'."
         )
@@ -154,7 +154,7 @@ def trunc_normal_(
         If hardly any number lies between them.
     """
     if not a < b or max(a - mean, mean - b) > 4.0 * std:
-        raise DTypeError(
+        raise ParameterError(
             f"trunc_normal_ from {a} to {b} of mean {mean}, std {std}: hardly any number lies there."
         )
 
@@ -265,7 +265,7 @@ def kaiming_normal_(
 
 def _deviation(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise DTypeError(f"mode={mode!r}: it is 'fan_in' or 'fan_out'.")
+        raise ParameterError(f"mode={mode!r}: it is 'fan_in' or 'fan_out'.")
     return calculate_gain(nonlinearity, a) / math.sqrt(fans(_shape(tensor))[mode == "fan_out"])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.backend import cpu, lasts, owner
 from reactgrad.nodes._function_names import remember
 from reactgrad.scheduler import add_note, is_interrupt, told
@@ -239,7 +239,9 @@ def tolerance(rtol: float = 0.0, atol: float = 0.0) -> Tolerance:
     """
     for name, number in (("rtol", rtol), ("atol", atol)):
         if not isinstance(number, int | float) or not number >= 0:
-            raise DTypeError(f"tolerance({name}={number!r}): it must be a number of at least 0.")
+            raise ParameterError(
+                f"tolerance({name}={number!r}): it must be a number of at least 0."
+            )
     return Tolerance(rtol, atol)
 
 
@@ -258,7 +260,7 @@ def read_cutoff(cutoff: Any) -> Cutoff | None:
     if callable(cutoff):
         remember(cutoff)
         return cutoff
-    raise DTypeError(
+    raise ParameterError(
         f"cutoff={cutoff!r}: write None, 'equal', rg.tolerance(rtol, atol), or a function of "
         "(old, new) that returns whether the value counts as unchanged."
     )

@@ -61,7 +61,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.core._observer import Observer, attach
 from reactgrad.core._observers import KINDS
 from reactgrad.reading._value import clean_value
@@ -125,7 +125,7 @@ def observe(var: Handle, /, callback: Callable[..., Any], kind: str = "changed")
     >>> observer.cancel()
     """
     if kind not in KINDS:
-        raise DTypeError(f"observe(kind={kind!r}): one of {', '.join(map(repr, KINDS))}.")
+        raise ParameterError(f"observe(kind={kind!r}): one of {', '.join(map(repr, KINDS))}.")
     if not callable(callback):
         raise DTypeError(f"observe({callback!r:.60}): it takes a function to call.")
     graph = var._graph

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import one_of
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, read_dtype, spec
 from reactgrad.nodes._handle import Handle, apply, on_stack, stacked
@@ -142,7 +143,11 @@ def converted(name: str, joined: Any, dtype: Any, casting: Any) -> Any:
     ------
     DTypeError
         If it does not.
+    ParameterError
+        If there is no such rule.
     """
+    if casting != "same_kind":
+        one_of(name, "casting", casting, ("no", "equiv", "safe", "same_kind", "unsafe"))
     if dtype is None:
         return joined
     from reactgrad.ops._conversion import cast_result  # few calls name a dtype

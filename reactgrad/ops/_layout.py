@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -168,7 +168,7 @@ def reshape(
     if order == "F":
         return transpose(apply(RESHAPE, (transpose(x),), (lengths[::-1],)))
     if order != "C":
-        raise DTypeError(
+        raise ParameterError(
             f"reshape(order={order!r}): write 'C' or 'F'; another order would depend on how an array "
             "happens to lie in memory."
         )

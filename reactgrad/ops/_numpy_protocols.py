@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,10 +13,11 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._calls import misfit
-from reactgrad._errors import DTypeError, ImplicitValueError
+from reactgrad._errors import DTypeError, ImplicitValueError, ParameterError
 from reactgrad.ops import UFUNCS
 from reactgrad.ops._families import for_numpy
 from reactgrad.ops._join import converted
+from reactgrad.ops._shapes import normal_axes
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -55,8 +57,9 @@ _OF_SCIPY = {
     **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p")},
     "expit": "sigmoid",
     "log_expit": "log_sigmoid",
-    "psi": "digamma",
 }
+# Those that have no such name here, or another meaning: in a file that is loaded when one is called.
+_APART = frozenset(("psi", "kl_div", "yn", "kn", "j0", "j1", "y0", "y1", "k0", "k1"))
 
 
 def _library(ufunc: np.ufunc) -> str:
@@ -73,6 +76,10 @@ def _of_library(ufunc: np.ufunc) -> Callable[..., Any] | None:
         return for_numpy(ufunc)
     if _library(ufunc) == "np":  # one that somebody has made
         return None
+    if ufunc.__name__ in _APART:
+        from reactgrad.ops.special._of_scipy import OF_SCIPY
+
+        return OF_SCIPY[ufunc.__name__]
     name = _OF_SCIPY.get(ufunc.__name__, ufunc.__name__)
     return getattr(ops, name) if name in ops.PLACES or ufunc.__name__ in _OF_SCIPY else None
 
@@ -146,7 +153,7 @@ def _is_default(name: str, value: Any) -> bool:
 def _refuse(name: str, kwargs: Any) -> None:
     left = {name: value for name, value in kwargs.items() if not _is_default(name, value)}
     if left:
-        raise DTypeError(
+        raise ParameterError(
             f"{name} on a Var does not take {', '.join(left)}: use rg.where and .astype instead."
         )
 
@@ -240,8 +247,11 @@ def _ndim(a: Any) -> int:
     return a.ndim
 
 
-def _size(a: Any) -> int:
-    return a.size
+def _size(a: Any, axis: Any = None) -> int:
+    if axis is None:
+        return a.size
+    shape = a.shape
+    return math.prod([shape[one] for one in normal_axes("size", axis, len(shape))])
 
 
 def _real(val: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final, Never
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.backend import Spec, has_kernel, spec
 from reactgrad.nodes._handle import apply
@@ -140,7 +140,7 @@ def _truth(keepdims: Any) -> bool:
     """Return ``keepdims`` as a boolean; refuse what is meant for another argument, as a dtype."""
     if isinstance(keepdims, np.bool_ | int):
         return bool(keepdims)
-    raise DTypeError(
+    raise ParameterError(
         f"keepdims={keepdims!r:.60}: it is true or false. A dtype is given by name, dtype=..."
     )
 
@@ -156,7 +156,7 @@ def axis_of(axis: Any) -> Axis:
     if isinstance(axis, list | tuple):
         return tuple(axis_of(one) for one in axis)  # type: ignore[misc]
     if axis is True or axis is False:
-        raise DTypeError(
+        raise ParameterError(
             f"axis={axis}: an axis is an integer, or several in a tuple; keepdims={axis} is another argument."
         )
     if axis is None or isinstance(axis, int):
@@ -166,7 +166,7 @@ def axis_of(axis: Any) -> Axis:
     except DTypeError:  # a Var: its text says what to write
         raise
     except (AttributeError, TypeError):
-        raise DTypeError(
+        raise ParameterError(
             f"axis={axis!r:.60}: an axis is an integer, or several in a tuple."
         ) from None
 

@@ -174,7 +174,7 @@ def normal_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-class AxisError(ShapeError, IndexError):
+class AxisError(ShapeError, np.exceptions.AxisError):
     """An axis that a value does not have."""
 
 

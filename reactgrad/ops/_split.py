@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Cuts, Key, Spec, spec, split_key, unbind_key
 from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -164,10 +164,10 @@ def _cuts(given: Any) -> Cuts:
             return tuple([int(one.__index__()) for one in given])
         number = int(given.__index__())
     except (AttributeError, TypeError):
-        raise DTypeError(
+        raise ParameterError(
             f"split({given!r:.60}): say into how many parts, or at which indices to cut; a Var cannot "
             "be one, since shapes would depend on its value."
         ) from None
     if number < 1:
-        raise DTypeError(f"split into {number} parts: it needs at least one.")
+        raise ParameterError(f"split into {number} parts: it needs at least one.")
     return number

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -74,7 +74,7 @@ def where(condition: Any, x: Any = ABSENT, y: Any = ABSENT, /) -> Any:
     """
     if y is ABSENT:
         if x is not ABSENT:
-            raise DTypeError("where: either both x and y are given, or neither.")
+            raise ParameterError("where: either both x and y are given, or neither.")
         nonzero = for_numpy(np.nonzero)  # of a family that is imported late
         assert nonzero is not None
         return nonzero(condition)

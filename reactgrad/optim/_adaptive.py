@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.optim._adam import averages
 from reactgrad.optim._bucket import Arrays
 from reactgrad.optim._decay import coupled, decoupled
@@ -121,10 +121,10 @@ class NAdam(Optimizer):
         self._products: dict[tuple[float, float], list[float]] = {}
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise ``DTypeError`` for options that make no sense."""
+        """Raise ``ParameterError`` for options that make no sense."""
         super().check_options(options)
         if not options["momentum_decay"] >= 0.0:
-            raise DTypeError(
+            raise ParameterError(
                 f"NAdam(momentum_decay={options['momentum_decay']!r}) must be at least 0."
             )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import DTypeError, GradientError, ParameterError
 from reactgrad.core._gradients import GradientBlock, Gradients
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import listed
@@ -55,7 +55,7 @@ def clip_grad_norm_(
     array([0.6, 0.8])
     """
     if not max_norm >= 0.0:
-        raise DTypeError(f"clip_grad_norm_(max_norm={max_norm!r}) must be at least 0.")
+        raise ParameterError(f"clip_grad_norm_(max_norm={max_norm!r}) must be at least 0.")
     found = _Found(parameters)
     if not found.any:
         return 0.0
@@ -97,7 +97,7 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     array([ 6., -7.])
     """
     if not clip_value >= 0.0:
-        raise DTypeError(f"clip_grad_value_(clip_value={clip_value!r}) must be at least 0.")
+        raise ParameterError(f"clip_grad_value_(clip_value={clip_value!r}) must be at least 0.")
     found = _Found(parameters)
     if not found.any:
         return

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.optim._schedules import LRScheduler
 
@@ -67,13 +67,13 @@ class CyclicLR(LRScheduler):
             "exp_range": (lambda step: gamma**step, "iterations"),
         }
         if mode not in modes or scale_mode not in ("cycle", "iterations"):
-            raise DTypeError(
+            raise ParameterError(
                 f"CyclicLR(mode={mode!r}, scale_mode={scale_mode!r}): 'triangular', 'triangular2' or 'exp_range', and "
                 "'cycle' or 'iterations'."
             )
         down = step_size_up if step_size_down is None else step_size_down
         if step_size_up < 1 or down < 1:
-            raise DTypeError(
+            raise ParameterError(
                 f"CyclicLR(step_size_up={step_size_up!r}, step_size_down={step_size_down!r}): both are at least 1."
             )
         if not isinstance(optimizer, Optimizer):
@@ -86,7 +86,7 @@ class CyclicLR(LRScheduler):
         self._cycles, self._momenta = cycle_momentum, (base_momentum, max_momentum)
         some: Any = optimizer.param_groups[0]
         if cycle_momentum and "momentum" not in some and "betas" not in some:
-            raise DTypeError(
+            raise ParameterError(
                 f"CyclicLR: {type(optimizer).__name__} has no momentum. Write cycle_momentum=False."
             )
         super().__init__(optimizer)
@@ -110,7 +110,7 @@ class CyclicLR(LRScheduler):
 def _for_groups(name: str, rate: float | list[float], groups: int) -> list[float]:
     rates = list(rate) if isinstance(rate, list | tuple) else [rate] * groups
     if len(rates) != groups or not all(math.isfinite(one) for one in rates):
-        raise DTypeError(
+        raise ParameterError(
             f"CyclicLR({name}={rate!r:.60}): one rate for all groups, or a list of {groups}."
         )
     return [float(one) for one in rates]

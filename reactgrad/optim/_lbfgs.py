@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, GradientError, ShapeError
+from reactgrad._errors import DTypeError, GradientError, ParameterError, ShapeError
 from reactgrad.optim._bucket import Bucket
 from reactgrad.optim._optimizer import Group, Optimizer
 from reactgrad.optim._strong_wolfe import Evaluate, strong_wolfe
@@ -87,10 +87,10 @@ class LBFGS(Optimizer):
         super().add_param_group(group)
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise ``DTypeError`` for options that make no sense."""
+        """Raise ``ParameterError`` for options that make no sense."""
         super().check_options(options)
         if options["line_search_fn"] not in (None, "strong_wolfe"):
-            raise DTypeError(
+            raise ParameterError(
                 f"LBFGS(line_search_fn={options['line_search_fn']!r}): None or 'strong_wolfe'."
             )
 

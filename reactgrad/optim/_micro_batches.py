@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._attributes import OwnAttributes
+from reactgrad._errors import ParameterError
 from reactgrad.optim._clip import scale_grads
 from reactgrad.optim._optimizer import Optimizer
 
 
-class MicroBatches:
+class MicroBatches(OwnAttributes):
     """Add up the gradients of `accumulate` batches, and make one step for them.
 
     The step takes the mean of their gradients; until then ``.grad`` is their sum. So with losses that are
@@ -51,11 +52,11 @@ class MicroBatches:
 
     def __init__(self, optimizer: Optimizer, accumulate: int, reduction: str = "mean") -> None:
         if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
-            raise DTypeError(
+            raise ParameterError(
                 f"MicroBatches(accumulate={accumulate!r}) is an integer of at least 1."
             )
         if reduction not in ("mean", "sum"):
-            raise DTypeError(f"MicroBatches(reduction={reduction!r}): 'mean' or 'sum'.")
+            raise ParameterError(f"MicroBatches(reduction={reduction!r}): 'mean' or 'sum'.")
         self.optimizer, self.accumulate, self.pending = optimizer, accumulate, 0
         # Gradients are scaled once, at the step: so `backward` has no argument, and repeats at less cost.
         self._mean = reduction == "mean"
@@ -102,13 +103,13 @@ class MicroBatches:
         if samples is not None and not (
             isinstance(samples, int | float | np.integer | np.floating) and 0 < samples < math.inf
         ):
-            raise DTypeError(
+            raise ParameterError(
                 f"MicroBatches.backward(loss, {samples!r:.40}): the number of samples is positive, as in len(rows)."
             )
         if not self._mean or first:
             return 1.0
         if (samples is None) is not (self._length is None):
-            raise DTypeError(
+            raise ParameterError(
                 "MicroBatches.backward: some batches of this step were given with the number of their samples and "
                 "some without. Write micro.backward(loss, len(rows)) for each of them."
             )

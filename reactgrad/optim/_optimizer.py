@@ -9,12 +9,13 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from reactgrad._calls import check_names
-from reactgrad._errors import DeviceError, DTypeError, GradientError, LoadError, ReactgradError
+from reactgrad._errors import DeviceError, GradientError, LoadError, ParameterError, ReactgradError
 from reactgrad._habits import check_assigned
 from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.core._moved import hold
 from reactgrad.core._notes import UNDO
 from reactgrad.optim._bucket import LARGE, Arrays, Bucket, carried
+from reactgrad.optim._group import ParamGroup
 from reactgrad.optim._hooks import Hooks
 from reactgrad.optim._params import (
     check_once,
@@ -93,23 +94,23 @@ class Optimizer:
     # --- for subclasses --------------------------------------------------------------------------
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise ``DTypeError`` for options that make no sense."""
+        """Raise ``ParameterError`` for options that make no sense."""
         who = type(self).__name__
         for name in ("lr", "eps", "weight_decay", "momentum", "lr_decay"):
             value = options.get(name, 0.0)
             if not value >= 0.0:
-                raise DTypeError(f"{who}({name}={value!r}) must be at least 0.")
+                raise ParameterError(f"{who}({name}={value!r}) must be at least 0.")
         for name in ("rho", "alpha"):
             value = options.get(name, 0.5)
             if not 0.0 <= value <= 1.0:
-                raise DTypeError(f"{who}({name}={value!r}) must be from 0 to 1.")
+                raise ParameterError(f"{who}({name}={value!r}) must be from 0 to 1.")
         betas = options.get("betas", (0.0, 0.0))
         if (
             not isinstance(betas, tuple | list)
             or len(betas) != 2
             or not all(0.0 <= value < 1.0 for value in betas)
         ):
-            raise DTypeError(
+            raise ParameterError(
                 f"{who}(betas={betas!r}): two numbers, and each must be at least 0 and below 1."
             )
 
@@ -142,7 +143,7 @@ class Optimizer:
         who = type(self).__name__
         unknown = sorted(group.keys() - self.defaults.keys() - {"params", "names", "initial_lr"})
         if unknown or "params" not in group:
-            raise DTypeError(
+            raise ParameterError(
                 f"{who}: a group is a dict with 'params' and any of {', '.join(self.defaults)}"
                 + (
                     f"; {unknown[0]!r} is none of them."
@@ -159,7 +160,8 @@ class Optimizer:
         names = unique_names(
             who, named, [name for one in self.param_groups for name in one["names"]]
         )
-        self.param_groups.append({**options, "params": new, "names": names})
+        values = {**options, "params": new, "names": names}
+        self.param_groups.append(ParamGroup(who, tuple(self.defaults), values))
         self._buckets.append(None)
 
     def follow(self, moved: Mapping[int, Any]) -> None:

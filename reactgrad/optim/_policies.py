@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reactgrad._errors import DTypeError, LoadError
+from reactgrad._attributes import OwnAttributes
+from reactgrad._errors import LoadError, ParameterError
 from reactgrad.optim._cyclic import CyclicLR
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.optim._schedules import LRScheduler
@@ -59,12 +60,14 @@ class OneCycleLR(LRScheduler):
     ) -> None:
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise DTypeError(
+                raise ParameterError(
                     "OneCycleLR needs total_steps, or epochs and steps_per_epoch, to know when the cycle ends."
                 )
             total_steps = epochs * steps_per_epoch
         if anneal_strategy not in ("cos", "linear"):
-            raise DTypeError(f"OneCycleLR(anneal_strategy={anneal_strategy!r}): 'cos' or 'linear'.")
+            raise ParameterError(
+                f"OneCycleLR(anneal_strategy={anneal_strategy!r}): 'cos' or 'linear'."
+            )
         self.total_steps = int(total_steps)
         first = max_lr / div_factor
         last = first / final_div_factor
@@ -138,12 +141,12 @@ class SequentialLR(LRScheduler):
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int]
     ) -> None:
         if not schedulers or len(milestones) != len(schedulers) - 1:
-            raise DTypeError(
+            raise ParameterError(
                 f"SequentialLR: {len(schedulers)} schedules and {len(milestones)} milestones. Between two schedules "
                 "stands one milestone."
             )
         if any(one.optimizer is not optimizer for one in schedulers):
-            raise DTypeError("SequentialLR: all schedules belong to the same optimiser.")
+            raise ParameterError("SequentialLR: all schedules belong to the same optimiser.")
         self._schedules, self.milestones = list(schedulers), list(map(int, milestones))
         super().__init__(optimizer)
 
@@ -195,13 +198,13 @@ class ChainedScheduler(LRScheduler):
     ) -> None:
         schedules = list(schedulers)
         if not schedules:
-            raise DTypeError("ChainedScheduler([]): it needs at least one schedule.")
+            raise ParameterError("ChainedScheduler([]): it needs at least one schedule.")
         first = schedules[0].optimizer if optimizer is None else optimizer
         if any(one.optimizer is not first for one in schedules):
-            raise DTypeError("ChainedScheduler: all schedules belong to the same optimiser.")
+            raise ParameterError("ChainedScheduler: all schedules belong to the same optimiser.")
         own = next((one for one in schedules if isinstance(one, OneCycleLR | CyclicLR)), None)
         if own is not None:
-            raise DTypeError(
+            raise ParameterError(
                 f"ChainedScheduler: a {type(own).__name__} sets rates of its own, and has no factor of the first rate. "
                 "Write rg.optim.SequentialLR for one after the other."
             )
@@ -239,7 +242,7 @@ def _load_inner(schedule: Any, schedules: list[LRScheduler], state: Mapping[str,
     schedule._set()
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(OwnAttributes):
     """Lower the rate when a measure gets no better.
 
     Parameters
@@ -289,12 +292,12 @@ class ReduceLROnPlateau:
         eps: float = 1e-8,
     ) -> None:
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
-            raise DTypeError(
+            raise ParameterError(
                 f"ReduceLROnPlateau(mode={mode!r}, threshold_mode={threshold_mode!r}): 'min' or 'max', 'rel' or "
                 "'abs'."
             )
         if not factor < 1.0:
-            raise DTypeError(f"ReduceLROnPlateau(factor={factor!r}) must be below 1.")
+            raise ParameterError(f"ReduceLROnPlateau(factor={factor!r}) must be below 1.")
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
         self.min_lr, self.eps = min_lr, eps

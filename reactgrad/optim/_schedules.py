@@ -7,13 +7,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._calls import check_names
-from reactgrad._errors import DTypeError, LoadError
+from reactgrad._errors import DTypeError, LoadError, ParameterError
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.scheduler import told
 
 
-class LRScheduler:
+class LRScheduler(OwnAttributes):
     """Set the learning rates of an optimiser's groups; ``step()`` after each epoch, or after each step.
 
     A schedule is a formula of the number of steps: rates do not depend on how that number was reached.
@@ -32,6 +33,10 @@ class LRScheduler:
     """
 
     KEYS: ClassVar[tuple[str, ...]] = ()  # options that are saved
+
+    _INSTEAD: ClassVar[Mapping[str, str]] = {
+        "lr": "group['lr'] = {value} for each group of opt.param_groups"
+    }
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
@@ -107,7 +112,7 @@ def _by_group(
     found = [given] if callable(given) else list(given)
     groups = len(optimizer.param_groups)
     if len(found) not in (1, groups):
-        raise DTypeError(
+        raise ParameterError(
             f"{name}: {len(found)} functions for {groups} groups. Give one for all, or one for each."
         )
     return found
@@ -217,7 +222,7 @@ class ConstantLR(LRScheduler):
         self, optimizer: Optimizer, factor: float = 1.0 / 3.0, total_iters: int = 5
     ) -> None:
         if not 0.0 <= factor <= 1.0:
-            raise DTypeError(f"ConstantLR(factor={factor!r}): it is from 0 to 1.")
+            raise ParameterError(f"ConstantLR(factor={factor!r}): it is from 0 to 1.")
         self.factor, self.total_iters = float(factor), int(total_iters)
         super().__init__(optimizer)
 
@@ -252,7 +257,7 @@ class PolynomialLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0) -> None:
         if total_iters < 1:
-            raise DTypeError(f"PolynomialLR(total_iters={total_iters!r}) must be at least 1.")
+            raise ParameterError(f"PolynomialLR(total_iters={total_iters!r}) must be at least 1.")
         self.total_iters, self.power = int(total_iters), float(power)
         super().__init__(optimizer)
 
@@ -288,7 +293,7 @@ class StepLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
         if step_size < 1:
-            raise DTypeError(f"StepLR(step_size={step_size!r}) must be at least 1.")
+            raise ParameterError(f"StepLR(step_size={step_size!r}) must be at least 1.")
         self.step_size, self.gamma = int(step_size), float(gamma)
         super().__init__(optimizer)
 
@@ -366,7 +371,7 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
     ) -> None:
         if not 0.0 < start_factor <= 1.0 or not 0.0 <= end_factor <= 1.0:
-            raise DTypeError(
+            raise ParameterError(
                 f"LinearLR(start_factor={start_factor!r}, end_factor={end_factor!r}): the first is above 0, both "
                 "are at most 1."
             )
@@ -425,7 +430,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0
     ) -> None:
         if T_0 < 1 or T_mult < 1:
-            raise DTypeError(
+            raise ParameterError(
                 f"CosineAnnealingWarmRestarts(T_0={T_0!r}, T_mult={T_mult!r}): both are at least 1."
             )
         self.T_0, self.T_mult, self.eta_min = int(T_0), int(T_mult), float(eta_min)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.optim._bucket import Arrays
 from reactgrad.optim._decay import coupled
 from reactgrad.optim._optimizer import Group, Optimizer
@@ -73,10 +73,10 @@ class SGD(Optimizer):
         )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise ``DTypeError`` for options that make no sense."""
+        """Raise ``ParameterError`` for options that make no sense."""
         super().check_options(options)
         if options["nesterov"] and (options["momentum"] <= 0.0 or options["dampening"] != 0.0):
-            raise DTypeError(
+            raise ParameterError(
                 "SGD(nesterov=True) needs a momentum above 0 and dampening=0: it looks ahead along the former "
                 "direction."
             )

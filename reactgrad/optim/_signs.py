@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.optim._bucket import Arrays, Bucket
 from reactgrad.optim._optimizer import Group, Optimizer
 
@@ -59,11 +59,11 @@ class Rprop(Optimizer):
         super().__init__(params, lr=lr, etas=etas, step_sizes=step_sizes, maximize=maximize)
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise ``DTypeError`` for options that make no sense."""
+        """Raise ``ParameterError`` for options that make no sense."""
         super().check_options(options)
         less, more = options["etas"]
         if not 0.0 < less < 1.0 < more:
-            raise DTypeError(
+            raise ParameterError(
                 f"Rprop(etas={options['etas']!r}): the first is between 0 and 1, the second above 1."
             )
 

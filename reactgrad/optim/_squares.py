@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.optim._bucket import Arrays, Bucket
 from reactgrad.optim._decay import coupled
 from reactgrad.optim._optimizer import Group, Optimizer
@@ -149,11 +149,13 @@ class Adagrad(Optimizer):
         )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise ``DTypeError`` for options that make no sense."""
+        """Raise ``ParameterError`` for options that make no sense."""
         super().check_options(options)
         first = options["initial_accumulator_value"]
         if not first >= 0.0:
-            raise DTypeError(f"Adagrad(initial_accumulator_value={first!r}) must be at least 0.")
+            raise ParameterError(
+                f"Adagrad(initial_accumulator_value={first!r}) must be at least 0."
+            )
 
     def moments(self, group: Group) -> list[str]:
         """Return the names of what the rule remembers for each element."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from operator import attrgetter
 from typing import Any
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import DTypeError, GradientError, ParameterError
 from reactgrad.change._set import set_many, write_plainly
 from reactgrad.core._gradients import Gradients
 from reactgrad.core._handles import tidy
@@ -161,5 +161,5 @@ def training_step(
         )
     checked: Reader = graph.reader(*wanted, feeds=feeds)
     if clip is not None and not clip >= 0.0:
-        raise DTypeError(f"training_step(max_norm={clip!r:.40}) must be at least 0.")
+        raise ParameterError(f"training_step(max_norm={clip!r:.40}) must be at least 0.")
     return TrainingStep(opt, checked._wanted, checked._leaves, clip)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, SetError, ShapeError
+from reactgrad._errors import ParameterError, SetError, ShapeError
 from reactgrad.build._key import new_key
 from reactgrad.nodes._handle import Handle, apply, graph_of, stacked
 from reactgrad.ops._layout import RESHAPE_LIKE
@@ -45,7 +45,7 @@ def permutation(x: Any, axis: int = 0) -> Any:
     key = new_key(graph_of((x,)))
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         if x < 0:
-            raise DTypeError(f"rg.random.permutation({x}): there are no {x} numbers.")
+            raise ParameterError(f"rg.random.permutation({x}): there are no {x} numbers.")
         return apply(PERMUTATION, (key,), (int(x),))
     node: Any = x if isinstance(x, Handle) else graph_of((x,)).const(x)
     if not node.ndim:
@@ -165,7 +165,7 @@ def _probabilities(p: Any) -> Any:
     try:
         return np.asarray(p, np.float64)
     except (TypeError, ValueError):
-        raise DTypeError(
+        raise ParameterError(
             f"rg.random.choice(p={told(p):.60}): probabilities are real numbers, one a part."
         ) from None
 

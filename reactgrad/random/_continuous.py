@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nodes._handle import graph_of
 from reactgrad.random._draw import Draw, shape_first, shape_of
 from reactgrad.scheduler import told
@@ -23,7 +23,7 @@ def _check(name: str, above: float, strict: bool, **parameters: Any) -> None:
     """
     for parameter, value in parameters.items():
         if isinstance(value, int | float) and not (value > above if strict else value >= above):
-            raise DTypeError(
+            raise ParameterError(
                 f"rg.random.{name}({parameter}={told(value):.40}): it must be "
                 f"{'greater than' if strict else 'at least'} {above:g}."
             )

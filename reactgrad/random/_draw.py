@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, read_dtype, spec
 from reactgrad.backend.numpy import _random
 from reactgrad.build._key import new_key
@@ -42,13 +42,15 @@ def shape_of(name: str, shape: Any, size: Any) -> Shape:
     """
     if size is not None:
         if shape is not None:
-            raise DTypeError(f"rg.random.{name}: shape= and size= are the same; give one of them.")
+            raise ParameterError(
+                f"rg.random.{name}: shape= and size= are the same; give one of them."
+            )
         shape = size
     if shape is None:
         return None
     many = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
     if not all(_is_length(one) for one in many):
-        raise DTypeError(
+        raise ParameterError(
             f"rg.random.{name}: the shape is {told(shape):.60}; it is an integer or a tuple of integers of at "
             f"least 0. {_order(name)}"
         )

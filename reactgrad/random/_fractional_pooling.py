@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.ops import floor, ordering
 from reactgrad.ops._operand import node
 from reactgrad.ops.neural._space import each
@@ -67,12 +67,12 @@ def fractional_max_pool(
 def _output(name: str, axes: int, lengths: Any, size: Any, ratio: Any) -> tuple[int, ...]:
     """Return the number of windows along each axis."""
     if (size is None) is (ratio is None):
-        raise DTypeError(f"{name}: give output_size or output_ratio, one of the two.")
+        raise ParameterError(f"{name}: give output_size or output_ratio, one of the two.")
     if size is not None:
         return each(name, "output_size", size, axes, 1)
     ratios = ratio if isinstance(ratio, tuple | list) else (ratio,) * axes
     if len(ratios) != axes or not all(0.0 < one < 1.0 for one in ratios):
-        raise DTypeError(
+        raise ParameterError(
             f"{name}(output_ratio={ratio!r:.60}): a number between 0 and 1, or one for each of {axes} axes."
         )
     return tuple(int(n * one) for n, one in zip(lengths, ratios, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.ops import where
 from reactgrad.random._draw import Draw
 from reactgrad.random._dropout import _floats
@@ -44,7 +44,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     array([0., 1.])
     """
     if not tau > 0.0:
-        raise DTypeError(
+        raise ParameterError(
             f"gumbel_softmax(tau={tau!r:.40}): the temperature is positive, as in tau=1.0."
         )
     x = _floats("gumbel_softmax", logits, 0.0)

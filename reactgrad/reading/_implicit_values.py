@@ -16,7 +16,7 @@ from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
-from reactgrad._errors import DTypeError, ImplicitValueError, ImplicitValueWarning
+from reactgrad._errors import ImplicitValueError, ImplicitValueWarning, ParameterError
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST
 from reactgrad.nodes._site import is_ours, site_text, user_level
@@ -91,7 +91,7 @@ class implicit_values(ContextDecorator):
 
     def __init__(self, treatment: Treatment) -> None:
         if treatment not in _TREATMENTS:
-            raise DTypeError(
+            raise ParameterError(
                 f"implicit_values({treatment!r:.60}): write 'raise', 'warn' or 'allow'."
             )
         self._treatment: Treatment = treatment

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from reactgrad._errors import Cancelled, DTypeError
+from reactgrad._errors import Cancelled, ParameterError
 from reactgrad.core._core import Core
 from reactgrad.scheduler import FAILED, Serial, Threads, block
 
@@ -97,7 +97,7 @@ def read_executor(executor: Any) -> Threads | None:
         return None
     if isinstance(executor, Threads):
         return executor
-    raise DTypeError(
+    raise ParameterError(
         f"executor={executor!r:.60}: write rg.Threads(n) for n threads, or rg.Serial()."
     )
 
@@ -106,7 +106,7 @@ def read_timeout(timeout: Any) -> float | None:
     """Return a time limit in seconds; ``None`` for one that no clock reaches."""
     number = isinstance(timeout, int | float | np.integer | np.floating)
     if not number or isinstance(timeout, bool) or math.isnan(timeout):
-        raise DTypeError(
+        raise ParameterError(
             f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
         )
     return None if timeout >= threading.TIMEOUT_MAX else float(timeout)

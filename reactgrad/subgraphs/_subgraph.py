@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import DTypeError, GraphError, UnsetError
 from reactgrad.autodiff._custom import asked_before_reads
 from reactgrad.backend import Spec
@@ -36,7 +37,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Subgraph(Generic[P, R]):
+class Subgraph(OwnAttributes, Generic[P, R]):
     """A function whose nodes are built once and reused; made by ``rg.subgraph``.
 
     Examples

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.tables._errors import TableError
 
 
-class Table:
+class Table(OwnAttributes):
     """A DataFrame as columns of Vars: in and out, with its keys.
 
     Columns of numbers and truth values become inputs, one Var a column. Texts, dates, categories and other
@@ -46,6 +47,8 @@ class Table:
     0   11.0    3.0   33.0
     1   20.0    4.0   80.0
     """
+
+    _OTHERWISE: ClassVar[str] = "A column is assigned by t[{name!r}] = values."
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad.core._observer import Observer
 from reactgrad.graph._var import Var
 from reactgrad.tracking._bar import bar as bar_of
@@ -13,7 +14,7 @@ from reactgrad.tracking._numbers import number
 T = TypeVar("T")
 
 
-class Progress(Generic[T]):
+class Progress(OwnAttributes, Generic[T]):
     """An iterable over batches that draws a bar; see ``progress``."""
 
     def __init__(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import MissingExtraError, ShapeError
 from reactgrad.core._observer import Observer
 from reactgrad.graph._var import Var
@@ -19,7 +20,7 @@ from reactgrad.tracking._png import png
 Array = np.ndarray[Any, Any]
 
 
-class SummaryWriter:
+class SummaryWriter(OwnAttributes):
     """Writes numbers, histograms, images and texts into a folder that TensorBoard shows (extra ``tensorboard``).
 
     Parameters

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Generic, Protocol, TypeVar
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._table import pandas
 
@@ -24,7 +25,7 @@ class Row(Protocol):
 R = TypeVar("R", bound=Row)
 
 
-class Ranking(ABC, Generic[R]):
+class Ranking(OwnAttributes, ABC, Generic[R]):
     """Rows in order, which are also found by their inputs."""
 
     @property

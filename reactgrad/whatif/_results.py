@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._points import BASE, Points
 from reactgrad.whatif._sweep import MISSING, Sweep
 from reactgrad.whatif._table import as_text, pandas
 
 
-class Scenarios:
+class Scenarios(OwnAttributes):
     """The values of outputs over many values of inputs; see ``scenarios``.
 
     Attributes

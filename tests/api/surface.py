@@ -24,6 +24,7 @@ MODULES = (
 # What Python itself puts into classes, from version to version other things.
 _OF_PYTHON = {
     *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__slots__", "__init__"),
+    "__slotnames__",  # written by copy and pickle
     *("__new__", "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
     *(
         "__firstlineno__",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -143,3 +144,169 @@ def test_which_names_are_mistyped(name: str, meant: str, answer: bool) -> None:
     from reactgrad._habits import mistyped
 
     assert mistyped(name, meant) is answer
+
+
+def table() -> Any:
+    pytest.importorskip("pandas")
+    return rg.Table({"price": [10.0, 20.0]})
+
+
+def loader() -> Any:
+    return rg.data.DataLoader(rg.data.ArrayDataset(np.ones(4)), batch_size=2)
+
+
+def scenarios() -> Any:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    return rg.scenarios({"y": x * 2.0}, {x: [1.0, 2.0]})
+
+
+def ranking() -> Any:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    return rg.tornado(x * 2.0, [x], 0.1)
+
+
+def optimiser() -> Any:
+    g = rg.Graph()
+    return rg.optim.SGD([g.param([1.0], name="w")], lr=0.1)
+
+
+def schedule() -> Any:
+    return rg.optim.StepLR(optimiser(), 10)
+
+
+OBJECTS = [
+    (table, "grpah", 1, "a Table has no attribute 'grpah'. Is it graph?"),
+    (
+        table,
+        "sales",
+        1,
+        "a Table has no attribute 'sales'. A column is assigned by t['sales'] = values.",
+    ),
+    (
+        loader,
+        "batchsize",
+        3,
+        "a DataLoader has no attribute 'batchsize'. Is it batch_size?",
+    ),
+    (loader, "num_workers", 2, "a DataLoader has no attribute 'num_workers'. Is it workers?"),
+    (
+        rg.GradScaler,
+        "scale",
+        4.0,
+        "'scale' of a GradScaler cannot be assigned. Write scaler.update(4.0).",
+    ),
+    (
+        rg.GradScaler,
+        "growth_factor",
+        4.0,
+        "'growth_factor' of a GradScaler cannot be assigned. Write rg.GradScaler(growth_factor=4.0).",
+    ),
+    (rg.GradScaler, "step", 4.0, "'step' of a GradScaler is a method and cannot be assigned."),
+    (scenarios, "error", {}, "a Scenarios has no attribute 'error'. Is it errors?"),
+    (
+        scenarios,
+        "book",
+        "a",
+        "a Scenarios has no attribute 'book'. It takes none of your own: keep this in a variable, or write a subclass.",
+    ),
+    (ranking, "row", (), "a Tornado has no attribute 'row'. Is it rows?"),
+    (
+        schedule,
+        "lr",
+        0.5,
+        "'lr' of a StepLR cannot be assigned. Write group['lr'] = 0.5 for each group of opt.param_groups.",
+    ),
+    (schedule, "stepsize", 5, "a StepLR has no attribute 'stepsize'. Is it step_size?"),
+]
+
+
+@pytest.mark.parametrize(("make", "name", "value", "message"), OBJECTS)
+def test_of_other_objects(make: Any, name: str, value: Any, message: str) -> None:
+    thing = make()
+    for one in (thing, copy.copy(thing)):
+        with pytest.raises(AttributeError) as caught:
+            setattr(one, name, value)
+        assert str(caught.value) == message
+        assert isinstance(caught.value, rg.ReactgradError)
+
+
+def test_what_there_is_can_be_assigned_and_subclasses_add_their_own() -> None:
+    one = loader()
+    one.batch_size = 4
+
+    class Named(rg.data.DataLoader):
+        def __init__(self) -> None:
+            super().__init__(rg.data.ArrayDataset(np.ones(4)), batch_size=2)
+            self.title = "training"
+
+    named = Named()
+    named.note = "mine"  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"'batch_sizee'. Is it batch_size\?"):
+        named.batch_sizee = 3  # type: ignore[attr-defined]
+
+    class Own(rg.data.Dataset):
+        def __init__(self) -> None:
+            self.inputs, self.input = [1.0], 2.0
+
+    assert Own().input == 2.0
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (
+            lambda group: group.__setitem__("learning_rate", 0.5),
+            "a group of SGD has no option 'learning_rate'. Write group['lr'] = 0.5.",
+        ),
+        (
+            lambda group: group.update(momentun=0.5),
+            "a group of SGD has no option 'momentun'. Write group['momentum'] = 0.5.",
+        ),
+        (
+            lambda group: group.setdefault("scale", 2.0),
+            "a group of SGD has no option 'scale'. It has lr, momentum, dampening, weight_decay, nesterov",
+        ),
+    ],
+)
+def test_of_groups_of_params(write: Any, message: str) -> None:
+    (group,) = optimiser().param_groups
+    for one in (group, copy.copy(group)):
+        before = dict(one)
+        with pytest.raises(rg.ParameterError) as caught:
+            write(one)
+        assert str(caught.value).startswith(message)
+        assert one == before
+        one["lr"] = 0.5
+        one |= {"momentum": 0.9}
+        assert (one["lr"], one["momentum"]) == (0.5, 0.9)
+
+
+def test_an_optimiser_of_ones_own_has_its_own_options() -> None:
+    class Mine(rg.optim.SGD):
+        OPTIONS: ClassVar[dict[str, Any]] = {**rg.optim.SGD.OPTIONS, "lr_scale": 1.0}
+
+    (group,) = Mine([rg.Graph().param([1.0])], lr=0.1).param_groups
+    group["lr_scale"] = 0.5
+
+
+# Their objects are made by `with`, `@` or the package, or take what a program likes.
+FREE = {
+    *("Function", "autocast", "implicit_values"),
+    *("Member", "Partition", "Receiver", "Shipper", "Traffic", "Group", "LocalHosts", "LocalRanks"),
+    *("Parameter", "Primitive", "Sheet"),
+}
+
+
+def test_every_public_class_has_attributes_of_its_own_only() -> None:
+    free = set()
+    for space in (rg, rg.nn, rg.optim, rg.data, rg.distributed, rg.extend):
+        for name in dir(space):
+            kind = getattr(space, name)
+            if name[0] == "_" or not isinstance(kind, type) or issubclass(kind, BaseException):
+                continue
+            checks = any("__setattr__" in vars(one) for one in kind.__mro__ if one is not object)
+            if kind.__module__.startswith("reactgrad") and kind.__dictoffset__ and not checks:
+                free.add(name)
+    assert free == FREE

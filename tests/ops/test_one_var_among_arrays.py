@@ -67,7 +67,8 @@ CALLS: Calls = {
     **plain(
         "add arctan2 divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and "
         "logical_or maximum minimum multiply not_equal power remainder subtract allclose array_equal array_equiv atan2 "
-        "beta betaln copysign divmod float_power fmax fmin fmod heaviside isclose logaddexp2 logical_xor mod nextafter "
+        "beta betaln boxcox boxcox1p gammainc gammaincc iv jv kv rel_entr yv "
+        "copysign divmod float_power fmax fmin fmod heaviside isclose logaddexp2 logical_xor mod nextafter "
         "pow true_divide xlog1py xlogy cosine_similarity mse_loss kl_div huber_loss l1_loss smooth_l1_loss "
         "hinge_embedding_loss soft_margin_loss poisson_nll_loss pairwise_distance binary_cross_entropy "
         "binary_cross_entropy_with_logits in1d isin intersect1d setdiff1d setxor1d union1d append full_like",
@@ -94,6 +95,7 @@ CALLS: Calls = {
         lambda x, m: rg.var(x, 1, mean=m, keepdims=True),
         (A, A.mean(1, keepdims=True)),
     ),
+    "logsumexp": (lambda a, b: rg.logsumexp(a, b=b), (A, B)),
     "average": (lambda a, w: rg.average(a, weights=w), (A, B)),
     "bincount": (lambda a, w: rg.bincount(a, w), (J, S)),
     "cov": (lambda m, y: rg.cov(m, y), (A, B)),

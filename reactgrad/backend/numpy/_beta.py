@@ -16,7 +16,14 @@ import numpy as np
 
 from reactgrad.backend._registry import register_binder
 from reactgrad.backend.numpy._doubles import binder, by_ranges
-from reactgrad.backend.numpy._gamma import HALF_LOG_2PI, PSI_SERIES, digamma, gammaln, remainder
+from reactgrad.backend.numpy._gamma import (
+    HALF_LOG_2PI,
+    PSI_SERIES,
+    digamma,
+    gammaln,
+    polygamma,
+    remainder,
+)
 from reactgrad.backend.numpy._smooth import xlog1py, xlogy
 
 _LARGE: Final = 10.0
@@ -27,6 +34,8 @@ def register(xp: Any, kind: str) -> None:
     """Register them for a namespace with NumPy's protocols."""
     register_binder("betaln", kind, binder(betaln))
     register_binder("beta", kind, binder(beta))
+    register_binder("beta_slope", kind, binder(slope))
+    register_binder("trigamma_fall", kind, binder(trigamma_fall))
     register_binder("digamma_fall", kind, binder(digamma_fall))
     register_binder("beta_density", kind, binder(density))
     if xp is np:  # elsewhere its loop would wait for the device to say when to end
@@ -53,8 +62,7 @@ def _two_large(_: Any, a: Any, b: Any) -> Any:
 _RANGES: Final = ((1.0, _plain), (2.0, _one_large), (3.0, _two_large))
 
 
-def betaln(a: Any, b: Any) -> Any:
-    """Return the logarithm of the absolute value of the beta function."""
+def _betaln(a: Any, b: Any) -> Any:
     large, small = np.maximum(a, b), np.minimum(a, b)
     kind = np.where((large >= _LARGE) & (small > 0.0), np.where(small >= _LARGE, 2.0, 1.0), 0.0)
     return by_ranges(_RANGES, kind, large, small)
@@ -65,9 +73,75 @@ def _sign(x: Any) -> Any:
     return np.where((x < 0.0) & (np.fmod(np.floor(x), 2.0) != 0.0), -1.0, 1.0)
 
 
+def _at_pole(x: Any) -> Any:
+    """Return whether numbers are poles of the gamma function: 0 and the negative integers."""
+    return (x <= 0.0) & (x == np.floor(x))
+
+
+def _positive(*operands: Any) -> bool:
+    """Return whether all are known to be positive, so that no number is a pole."""
+    return all(type(one) is np.ndarray and bool((one > 0.0).all()) for one in operands)
+
+
+def _double(a: Any, b: Any) -> Any:
+    """Return where `a` and ``a + b`` are poles and `b` is none: the poles cancel."""
+    return _at_pole(a) & _at_pole(a + b) & (b > 0.0)
+
+
+def _mirrored(a: Any, b: Any, double: Any) -> tuple[Any, Any]:
+    """Return ``1 - a - b``, at double poles, and the sign with which the beta function there is that of it and `b`."""
+    return np.where(double, 1.0 - a - b, 1.0), np.where(np.fmod(b, 2.0) == 0.0, 1.0, -1.0)
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """Return the logarithm of the absolute value of the beta function."""
+    if _positive(a, b):
+        return _betaln(a, b)
+    found = _betaln(a, b)
+    for one, other in ((a, b), (b, a)):
+        double = _double(one, other)
+        mirror, _ = _mirrored(one, other, double)
+        found = np.where(double, _betaln(mirror, np.where(double, other, 1.0)), found)
+    return found
+
+
 def beta(a: Any, b: Any) -> Any:
-    """Return the beta function."""
-    return np.exp(betaln(a, b)) * (_sign(a) * _sign(b) * _sign(a + b))
+    """Return the beta function; where poles cancel, its limit for `b` or `a` as it is."""
+    if _positive(a, b):
+        return np.exp(_betaln(a, b))
+    found = np.exp(_betaln(a, b)) * (_sign(a) * _sign(b) * _sign(a + b))
+    for one, other in ((a, b), (b, a)):
+        double = _double(one, other)
+        mirror, sign = _mirrored(one, other, double)
+        found = np.where(
+            double, sign * np.exp(_betaln(mirror, np.where(double, other, 1.0))), found
+        )
+    return found
+
+
+def slope(a: Any, b: Any) -> Any:
+    """Return the derivative of the beta function by `a`.
+
+    At its zeros, where ``a + b`` is a pole, it is that of the reciprocal gamma function there. Where poles of `a` and
+    ``a + b`` cancel, the beta function of `a` for an integer `b` is rational, and smooth; by `b` it has no derivative.
+    """
+    fall = digamma_fall(a, b)
+    if _positive(a, b):
+        return np.exp(_betaln(a, b)) * fall
+    found = beta(a, b) * fall
+    # gamma(a) gamma(b) (-1)^m m!, at a + b = -m
+    zero = _at_pole(a + b) & ~_at_pole(a) & ~_at_pole(b)
+    m = np.where(zero, -(a + b), 0.0)
+    size = np.exp(
+        gammaln(np.where(zero, a, 1.0)) + gammaln(np.where(zero, b, 1.0)) + gammaln(m + 1.0)
+    )
+    sign = _sign(a) * _sign(b) * np.where(np.fmod(m, 2.0) == 0.0, 1.0, -1.0)
+    found = np.where(zero, sign * size, found)
+    double = _double(a, b)
+    mirror, sign = _mirrored(a, b, double)
+    other = np.where(double, b, 1.0)
+    rational = sign * np.exp(_betaln(mirror, other)) * np.where(double, fall, 0.0)
+    return np.where(double, rational, np.where(_double(b, a), np.nan, found))
 
 
 def _fall_far(a: Any, b: Any) -> Any:
@@ -97,7 +171,23 @@ def _fall_positive(_: Any, a: Any, b: Any) -> Any:
 def digamma_fall(a: Any, b: Any) -> Any:
     """Return ``digamma(a) - digamma(a + b)``, the derivative of ``betaln`` by `a`."""
     ranges = ((1.0, lambda _, a, b: digamma(a) - digamma(a + b)), (2.0, _fall_positive))
-    return by_ranges(ranges, ((a > 0.0) & (b > 0.0)).astype(np.float64), a, b)
+    found = by_ranges(ranges, ((a > 0.0) & (b > 0.0)).astype(np.float64), a, b)
+    if _positive(a, b):
+        return found
+    double = _double(a, b)
+    mirror, _ = _mirrored(a, b, double)
+    return np.where(double, -_fall_positive(0.0, mirror, np.where(double, b, 1.0)), found)
+
+
+def trigamma_fall(a: Any, b: Any) -> Any:
+    """Return ``trigamma(a) - trigamma(a + b)``, the derivative of ``digamma_fall`` by `a`."""
+    found = polygamma(1, a) - polygamma(1, a + b)
+    if _positive(a, b):
+        return found
+    double = _double(a, b)
+    mirror, _ = _mirrored(a, b, double)
+    limit = polygamma(1, mirror) - polygamma(1, mirror + np.where(double, b, 1.0))
+    return np.where(double, limit, found)
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from reactgrad.backend._registry import register_binder, register_kernel
+
+NEAR_ZERO: Final = 1e-8  # that of ``np.allclose``, by which NumPy trims a remainder
 
 
 def register(xp: Any, kind: str) -> None:
@@ -21,6 +23,13 @@ def register(xp: Any, kind: str) -> None:
         factors = xp.asarray(_factors(out.shape[0], *attrs).astype(out.dtype))
         return partial(np.multiply, inputs[0], factors, out)
 
+    def leading(p: Any, out: Any) -> Any:
+        counts = abs(p) > NEAR_ZERO
+        counts = counts | xp.isnan(p)
+        counts[-1:] = True  # the last one always
+        return xp.nonzero(xp.cumsum(counts) > 0)[0]
+
+    register_kernel("poly_leading", kind, leading)
     for function in (polyval, polyval_back, poly_extend, poly_tail):
         register_kernel(function.__name__, kind, function)
     register_binder("poly_scale", kind, bind_scale)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.nn._packed import PackedSequence as PackedSequence
 from reactgrad.nn._packed import checked_lengths, cut
 from reactgrad.nodes._handle import Handle
@@ -145,7 +145,7 @@ def pad_sequence(
            [3., 0.]])
     """
     if padding_side not in ("right", "left"):
-        raise DTypeError(
+        raise ParameterError(
             f"pad_sequence(padding_side={padding_side!r:.40}): it is 'right' or 'left'."
         )
     found = [_rows(one) for one in sequences]

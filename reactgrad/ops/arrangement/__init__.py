@@ -12,6 +12,7 @@
 
 from typing import Any
 
+from reactgrad._calls import memory_order as _memory_order
 from reactgrad.ops.arrangement._edit import delete as delete
 from reactgrad.ops.arrangement._edit import fill_diagonal as fill_diagonal
 from reactgrad.ops.arrangement._edit import insert as insert
@@ -57,6 +58,7 @@ from reactgrad.ops.arrangement._windows import sliding_window_view as sliding_wi
 
 
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    _memory_order("copy", order)
     return copy(a)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, IndexingError, SetError, ShapeError
+from reactgrad._errors import DTypeError, IndexingError, ParameterError, SetError, ShapeError
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import Attrs, Op
@@ -258,7 +258,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     filt = node(filt)
     ends = "".join(sorted(trim.lower())) if isinstance(trim, str) else ""
     if ends not in ("f", "b", "bf"):
-        raise DTypeError(f"trim_zeros(trim={trim!r}): write 'f', 'b' or 'fb'.")
+        raise ParameterError(f"trim_zeros(trim={trim!r}): write 'f', 'b' or 'fb'.")
     ndim = filt.ndim
     result = filt
     for at in normal_axes("trim_zeros", axis_of(axis), ndim):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
@@ -114,7 +114,7 @@ def meshgrid(
            [20, 20, 20]])
     """
     if indexing not in ("xy", "ij"):
-        raise DTypeError(f"meshgrid(indexing={indexing!r}): write 'xy' or 'ij'.")
+        raise ParameterError(f"meshgrid(indexing={indexing!r}): write 'xy' or 'ij'.")
     places = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         places[:2] = 1, 0

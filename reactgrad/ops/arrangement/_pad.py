@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _pad
@@ -133,7 +133,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         return statistic(x, widths, mode, pairs(kwargs.get("stat_length"), x.ndim))
     odd = kwargs.get("reflect_type", "even")
     if odd not in ("even", "odd"):
-        raise DTypeError(f"pad(reflect_type={odd!r}): write 'even' or 'odd'.")
+        raise ParameterError(f"pad(reflect_type={odd!r}): write 'even' or 'odd'.")
     constants: Any = ()
     if mode == "constant":
         constants = pairs(kwargs.get("constant_values", 0), x.ndim)
@@ -152,12 +152,12 @@ def _check(mode: Any, given: dict[str, Any]) -> None:
             "rg.concatenate([before, x, after]), or wrap the call with rg.lift."
         )
     if not isinstance(mode, str) or (mode not in _KEYWORDS and mode not in OF_ELEMENTS):
-        raise DTypeError(
+        raise ParameterError(
             f"pad(mode={mode!r:.60}): write one of {', '.join(sorted({*_KEYWORDS, *OF_ELEMENTS}))}."
         )
     for name in given:
         if name != _KEYWORDS.get(mode):
-            raise DTypeError(f"pad(mode={mode!r}) takes no {name}.")
+            raise ParameterError(f"pad(mode={mode!r}) takes no {name}.")
 
 
 def _widths(given: Any, ndim: int) -> Widths:
@@ -170,7 +170,7 @@ def _widths(given: Any, ndim: int) -> Widths:
         given = by_axis or 0
     numbers = np.asarray(given)
     if numbers.size and numbers.dtype.kind not in "iu":
-        raise DTypeError(f"pad by {given!r:.60}: widths are integers.")
+        raise ParameterError(f"pad by {given!r:.60}: widths are integers.")
     if numbers.size and numbers.min() < 0:
         raise ShapeError(
             f"pad by {given!r:.60}: a width cannot be negative; slice instead, x[1:-1]."

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.ops._deferred import deferred, deferred_each, needs_axes
 from reactgrad.ops._index import getitem
@@ -60,7 +60,7 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
     if not isinstance(number, Handle) and hasattr(number, "__index__") and not np.ndim(number):
         count = int(number.__index__())  # type: ignore[union-attr]
         if count < 1:
-            raise DTypeError(f"array_split into {count} parts: it needs at least one.")
+            raise ParameterError(f"array_split into {count} parts: it needs at least one.")
         at = normal_axis("array_split", axis, ary.ndim)
         return [apply(ARRAY_SPLIT, (ary,), (count, at, part)) for part in range(count)]
     return list(split(ary, number, axis))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.backend._parts import regrouped
 from reactgrad.nodes._handle import apply
@@ -126,7 +126,9 @@ def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C
         start_dim, order = 0, start_dim
     if order != "C":
         if (start_dim, end_dim) != (0, -1):
-            raise DTypeError(f"flatten(order={order!r}) takes all axes together, not some of them.")
+            raise ParameterError(
+                f"flatten(order={order!r}) takes all axes together, not some of them."
+            )
         return ravel(x, order)
     if not x.ndim:
         return reshape(x, -1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ImplicitValueError, ShapeError
+from reactgrad._errors import ImplicitValueError, ParameterError, ShapeError
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -87,4 +87,4 @@ def _integers(given: Any) -> tuple[int, ...]:
     except ImplicitValueError:  # a Var: its text says what to write
         raise
     except (AttributeError, TypeError):
-        raise DTypeError(f"roll moves by integers, not {given!r:.60}.") from None
+        raise ParameterError(f"roll moves by integers, not {given!r:.60}.") from None

@@ -7,6 +7,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from reactgrad._calls import memory_order as _memory_order
 from reactgrad.ops.factories._filled import empty as empty
 from reactgrad.ops.factories._filled import empty_like as empty_like
 from reactgrad.ops.factories._filled import full as full
@@ -35,6 +36,7 @@ def _without_layout(make: Callable[..., Any]) -> Callable[..., Any]:
         *,
         device: str | None = None,
     ) -> Any:
+        _memory_order(make.__name__, order)
         return make(a, dtype, shape=shape, device=device)
 
     return like
@@ -50,6 +52,7 @@ def _full_like(
     *,
     device: str | None = None,
 ) -> Any:
+    _memory_order("full_like", order)
     return full_like(a, fill_value, dtype, shape=shape, device=device)
 
 

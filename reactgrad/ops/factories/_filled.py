@@ -292,7 +292,7 @@ def _like(name: str, given: Any, number: Any, dtype: Any, shape: Any, device: st
 
 
 def _on(device: str | None, x: Any) -> Any:
-    return x if device is None or device == x.device else x.to(device)
+    return x if device is None or device == x.device else x.to(device=device)
 
 
 def _dtype(name: str, dtype: Any, shape: Any = None) -> Any:

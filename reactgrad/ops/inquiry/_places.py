@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.nodes._handle import apply
@@ -90,7 +90,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 def _one_of(name: str, what: str, given: Any, words: tuple[str, ...]) -> None:
     if given not in words:
-        raise DTypeError(f"{name}({what}={given!r:.60}): write one of {', '.join(words)}.")
+        raise ParameterError(f"{name}({what}={given!r:.60}): write one of {', '.join(words)}.")
 
 
 def _infer_places(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

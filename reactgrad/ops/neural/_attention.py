@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _attention
 from reactgrad.nodes._handle import Handle, apply, graph_of
@@ -149,7 +149,7 @@ def attention_weights(
     products = matmul(scaled, swap_last(k))
     if is_causal:
         if attn_mask is not None:
-            raise DTypeError(
+            raise ParameterError(
                 "rg.scaled_dot_product_attention: give a mask or is_causal=True; a mask can be causal, as "
                 "rg.tril(mask)."
             )

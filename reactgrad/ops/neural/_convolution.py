@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _convolution
@@ -270,7 +270,7 @@ def _padding(
     if padding == "valid":
         return pairs((0,) * len(stride))
     if padding != "same":
-        raise DTypeError(
+        raise ParameterError(
             f"{name}: padding={padding!r}; it is 'same', 'valid', an integer, or one for each axis."
         )
     if any(s != 1 for s in stride):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._calls import real_number, whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nodes._handle import Handle, stacked
 from reactgrad.ops._deferred import deferred_each
 from reactgrad.ops._elementwise import not_equal
@@ -93,7 +93,7 @@ def cross_entropy(
     logits = node(logits, wanted, weight)
     label_smoothing = real_number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise DTypeError(
+        raise ParameterError(
             f"cross_entropy: label_smoothing={label_smoothing!r:.40}; it is a part, from 0 to 1."
         )
     log_probabilities: Any = log_softmax(logits, axis)
@@ -110,7 +110,7 @@ def cross_entropy(
             "of the scores. The numbers of classes are integers: labels.astype(int)."
         )
     if ignore_index is not None:
-        raise DTypeError(
+        raise ParameterError(
             "cross_entropy: ignore_index is a label, and the labels are probabilities here; give samples that should "
             "not count probabilities of 0."
         )

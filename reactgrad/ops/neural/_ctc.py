@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _ctc
 from reactgrad.nodes._handle import Handle, apply
@@ -109,14 +109,16 @@ def ctc_loss(
     if wanted.ndim == 1:
         wanted = _padded(wanted, target_lengths)
     if isinstance(blank, bool) or not isinstance(blank, int) or blank < 0:
-        raise DTypeError(f"ctc_loss(blank={blank!r:.40}): it is the number of a class.")
+        raise ParameterError(f"ctc_loss(blank={blank!r:.40}): it is the number of a class.")
     costs = apply(COST, (x, wanted, times, lengths), (blank, bool(zero_infinity)))
     if reduction == "mean":
         return mean(divide(costs, in_dtype(maximum(lengths, 1), x.dtype)))
     if reduction == "sum":
         return sum(costs)
     if reduction != "none":
-        raise DTypeError(f"ctc_loss(reduction={reduction!r:.40}): it is 'mean', 'sum' or 'none'.")
+        raise ParameterError(
+            f"ctc_loss(reduction={reduction!r:.40}): it is 'mean', 'sum' or 'none'."
+        )
     return squeeze(costs, 0) if alone else costs
 
 

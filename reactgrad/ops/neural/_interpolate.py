@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend.numpy._taps import Rule
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops.neural._resampling import resample
@@ -75,7 +75,7 @@ def interpolate(
     """
     x = operand(input)
     if not isinstance(mode, str) or mode not in _MODES:
-        raise DTypeError(f"interpolate: mode={mode!r:.60}; it is one of {', '.join(_MODES)}.")
+        raise ParameterError(f"interpolate: mode={mode!r:.60}; it is one of {', '.join(_MODES)}.")
     kind, wanted = _MODES[mode]
     axes = x.ndim - 2
     if axes not in wanted:
@@ -88,18 +88,18 @@ def interpolate(
         )
     smooth = kind in ("linear", "cubic")
     if align_corners is not None and not smooth:
-        raise DTypeError(
+        raise ParameterError(
             f"interpolate: align_corners={align_corners} with mode={mode!r}; only the linear and the cubic modes "
             "have it. Leave it out."
         )
     if antialias and not (smooth and axes == 2):
-        raise DTypeError(
+        raise ParameterError(
             f"interpolate: antialias=True with mode={mode!r}; only bilinear and bicubic have it. Leave it out."
         )
     lengths, scales = _sizes(x, axes, size, scale_factor)
     if recompute_scale_factor:
         if size is not None:
-            raise DTypeError(
+            raise ParameterError(
                 "interpolate: recompute_scale_factor=True with size=; there is no scale_factor to find again. Leave "
                 "one of them out."
             )
@@ -116,7 +116,7 @@ def interpolate(
 def _sizes(x: Any, axes: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:
     """Return the new length of each axis, or ``None``, and its scale, or ``None``."""
     if (size is None) == (scale_factor is None):
-        raise DTypeError(
+        raise ParameterError(
             f"interpolate: size={size!r} and scale_factor={scale_factor!r}; exactly one of them says how large the "
             "result is."
         )
@@ -130,7 +130,7 @@ def _sizes(x: Any, axes: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:
         )
     for one in many:
         if isinstance(one, bool) or not hasattr(one, "__float__") or not float(one) > 0.0:
-            raise DTypeError(
+            raise ParameterError(
                 f"interpolate: scale_factor={scale_factor!r:.60}; it is a positive number, or one for each axis, "
                 "fixed when the node is built."
             )

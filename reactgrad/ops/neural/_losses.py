@@ -9,7 +9,7 @@ import math
 from typing import Any, Final
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import add_kernels
 from reactgrad.backend.numpy import _losses
 from reactgrad.nodes._handle import apply
@@ -50,7 +50,7 @@ def reduced(name: str, costs: Any, reduction: str) -> Any:
     try:
         return _REDUCTIONS[reduction](costs)
     except (KeyError, TypeError):
-        raise DTypeError(
+        raise ParameterError(
             f"rg.{name}(reduction={told(reduction):.40}): it is 'mean', 'sum' or 'none'."
         ) from None
 
@@ -198,7 +198,7 @@ def smooth_l1_loss(
 
 def _positive(name: str, parameter: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0.0:
-        raise DTypeError(
+        raise ParameterError(
             f"rg.{name}({parameter}={told(value):.40}): it is a number greater than 0."
         )
 

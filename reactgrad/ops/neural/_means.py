@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._reduce import mean
 from reactgrad.ops.neural._pooling import parts, windows
@@ -21,7 +21,7 @@ def _avg_pool(
     y = resample(x, windows(name, kind, axes, kernel, stride, padding, 1, ceil))
     if divisor is not None:
         if isinstance(divisor, bool) or not hasattr(divisor, "__index__") or divisor == 0:
-            raise DTypeError(
+            raise ParameterError(
                 f"{name}: divisor_override={divisor!r:.60}; it is an integer other than 0."
             )
         y = y / float(divisor)

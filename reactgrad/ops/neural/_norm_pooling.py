@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import absolute, equal, power
 from reactgrad.ops._where import where
@@ -17,7 +17,7 @@ from reactgrad.ops.neural._space import with_samples, without_samples
 def _lp_pool(axes: int, x: Any, p: Any, kernel: Any, stride: Any, ceil: Any) -> Any:
     name = f"lp_pool{axes}d"
     if isinstance(p, bool) or not isinstance(p, int | float) or p == 0:
-        raise DTypeError(f"{name}: norm_type={p!r:.60}; it is a number other than 0.")
+        raise ParameterError(f"{name}: norm_type={p!r:.60}; it is a number other than 0.")
     x, added = with_samples(name, x, axes)
     if math.isinf(p):
         rules = windows(name, "window", axes, kernel, stride, 0, 1, ceil)

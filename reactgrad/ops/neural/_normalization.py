@@ -13,7 +13,7 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._calls import real_number, whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _root_mean_square
 from reactgrad.nodes._handle import Handle, apply, graph_of
@@ -100,7 +100,7 @@ def batch_norm(
         axes = (0, *range(2, x.ndim))
         return _scaled(layer_norm(x, axis=axes, eps=eps), weight, bias)
     if running_mean is None or running_var is None:
-        raise DTypeError(
+        raise ParameterError(
             "rg.batch_norm without running_mean= and running_var= has no moments to use: give them, or "
             "training=True for those of this batch."
         )

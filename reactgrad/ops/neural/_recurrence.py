@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.backend.numpy import _recurrence
@@ -455,7 +455,9 @@ def rnn(
     (array([0.7616, 0.3634]), array([0.3634]))
     """
     if nonlinearity not in ("tanh", "relu"):
-        raise DTypeError(f"rg.rnn(nonlinearity={told(nonlinearity):.40}): it is 'tanh' or 'relu'.")
+        raise ParameterError(
+            f"rg.rnn(nonlinearity={told(nonlinearity):.40}): it is 'tanh' or 'relu'."
+        )
     given = _Given("rnn", 1, input, (state,), (w_ih, w_hh), (b_ih, b_hh), batch_first, reverse)
     states, _ = RNN(given.sums(*given.biases), *given.states, given.weight, attrs=(nonlinearity,))
     return given.outputs(states)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _sampling
@@ -204,12 +204,12 @@ def grid_sample(
             "H, W). Add axes of length 1 with x[None]."
         )
     if mode not in _MODES or (mode == "bicubic" and axes == 3):
-        raise DTypeError(
+        raise ParameterError(
             f"grid_sample: mode={mode!r:.60} for images of {axes} axes of space; it is bilinear, nearest, or, for two "
             "axes, bicubic."
         )
     if padding_mode not in _PADDINGS:
-        raise DTypeError(
+        raise ParameterError(
             f"grid_sample: padding_mode={padding_mode!r:.60}; it is one of {', '.join(_PADDINGS)}."
         )
     return _sample(x, places, (mode, padding_mode, bool(align_corners), (0,) * axes))

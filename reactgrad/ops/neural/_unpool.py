@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.ops._layout import reshape
 from reactgrad.ops._operand import node
@@ -86,7 +86,7 @@ def max_unpool(
 def _each(name: str, word: str, axes: int, given: Any) -> list[int]:
     numbers = list(given) if isinstance(given, tuple | list) else [given] * axes
     if len(numbers) != axes or not all(type(n) is int for n in numbers):
-        raise DTypeError(
+        raise ParameterError(
             f"{name}({word}={given!r:.40}): an integer, or one for each of {axes} axes."
         )
     return numbers

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
@@ -84,7 +84,7 @@ def choose(a: Any, choices: Any, *, mode: str = "raise") -> Any:
     array([10.,  2.])
     """
     if mode not in MODES:
-        raise DTypeError(f'choose: mode={mode!r} is none of "raise", "wrap" and "clip".')
+        raise ParameterError(f'choose: mode={mode!r} is none of "raise", "wrap" and "clip".')
     if isinstance(choices, Handle):
         choices = unbind(choices)
     elif isinstance(choices, np.ndarray):

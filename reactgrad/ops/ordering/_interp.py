@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import real_number
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.nodes._handle import apply
+from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._clip import clip
@@ -199,9 +200,12 @@ def interp(
 
 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> Any:
-    if isinstance(period, int | float) and period == 0:
-        raise ShapeError("interp: the period cannot be 0.")
-    period = abs(period) if isinstance(period, int | float) else absolute(period)
+    if isinstance(period, Handle):
+        period = absolute(period)
+    else:
+        period = abs(real_number("interp", "period", period))
+        if period == 0.0:
+            raise ShapeError("interp: the period cannot be 0.")
     x, knots, values = nodes_of(x, xp, fp)
     knots = remainder(knots, period)
     order = argsort(knots)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op
@@ -60,7 +60,7 @@ def _places(name: str, kth: Any) -> tuple[int, ...]:
     try:
         return tuple([int(k.__index__()) for k in many])
     except (AttributeError, TypeError):
-        raise DTypeError(
+        raise ParameterError(
             f"{name}: kth is an integer, or several; not {kth!r:.60}. It cannot change with a Var: "
             "rg.sort(x)[k] can."
         ) from None
@@ -68,7 +68,7 @@ def _places(name: str, kth: Any) -> tuple[int, ...]:
 
 def _check_kind(name: str, kind: str) -> None:
     if kind != "introselect":
-        raise DTypeError(f'{name}: kind={kind!r} is not "introselect", the only one.')
+        raise ParameterError(f'{name}: kind={kind!r} is not "introselect", the only one.')
 
 
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops._layout import known_shape
 from reactgrad.ops._operand import nodes_of, with_axis
@@ -60,7 +60,7 @@ def scatter(x: Any, axis: int, index: Any, source: Any, reduce: str | None = Non
     """
     how = {None: "set", "add": "add", "multiply": "multiply"}.get(reduce)
     if how is None:
-        raise DTypeError(f'scatter: reduce={reduce!r} is none of None, "add" and "multiply".')
+        raise ParameterError(f'scatter: reduce={reduce!r} is none of None, "add" and "multiply".')
     return _along("scatter", how, x, axis, index, source)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -92,7 +92,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     array([1, 2])
     """
     if side not in ("left", "right"):
-        raise DTypeError(f'searchsorted: side={side!r} is neither "left" nor "right".')
+        raise ParameterError(f'searchsorted: side={side!r} is neither "left" nor "right".')
     more = () if sorter is None else (numbers_of("searchsorted", sorter),)
     return apply(SEARCHSORTED, (a, v, *more), (side,))
 

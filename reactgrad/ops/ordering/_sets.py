@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -77,7 +77,7 @@ def isin(
     array([ True, False,  True])
     """
     if kind not in (None, "sort", "table"):
-        raise DTypeError(f'isin: kind={kind!r} is none of None, "sort" and "table".')
+        raise ParameterError(f'isin: kind={kind!r} is none of None, "sort" and "table".')
     attrs = (bool(assume_unique), bool(invert), kind)
     return apply(ISIN, (element, test_elements), attrs)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _ordering
@@ -54,10 +54,12 @@ ARGSORT = Op("argsort", _infer_argsort, (None,), (None,))
 
 def _kind(name: str, kind: str | None, order: Any, stable: bool | None) -> str | None:
     if order is not None:
-        raise DTypeError(f"{name}: order={order!r} names fields, and values here have none.")
+        raise ParameterError(f"{name}: order={order!r} names fields, and values here have none.")
     known = [one for one in KINDS if isinstance(kind, str) and one.startswith(kind or " ")]
     if kind is not None and not known:
-        raise DTypeError(f'{name}: kind={kind!r} is none of "quicksort", "heapsort" and "stable".')
+        raise ParameterError(
+            f'{name}: kind={kind!r} is none of "quicksort", "heapsort" and "stable".'
+        )
     return "stable" if stable else known[0] if known else None
 
 
@@ -195,7 +197,9 @@ def _infer_lexsort(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
             for m, n in zip(one.shape, first.shape, strict=True)
         ):
             raise ShapeError(f"lexsort: keys have one shape, not those of {shapes_text(specs)}.")
-    normal_axis("lexsort", attrs[0], len(first.shape))
+    normal_axis(
+        "lexsort", attrs[0], max(len(first.shape), 1)
+    )  # one number is sorted along any axis
     return spec(first.shape, INTP, common_device("lexsort", specs))
 
 
@@ -224,7 +228,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     Parameters
     ----------
     keys : sequence of Var or array_like, or one of them
-        Keys of one shape; the rows of an array are its keys.
+        Keys of one shape; the rows of an array are its keys, or its numbers if it has one axis.
     axis : int
         The axis along which they are sorted.
 
@@ -247,7 +251,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     array([2, 1, 0])
     """
     if isinstance(keys, Handle):
-        keys = unbind(keys) if keys.ndim > 1 else (keys[None],)  # type: ignore[attr-defined,index]
+        if not keys.ndim:  # type: ignore[attr-defined]
+            raise ParameterError("lexsort takes a sequence of keys: write rg.lexsort([key]).")
+        keys = unbind(keys)
     keys = [
         stacked(one) if isinstance(one, list | tuple) and holds_handles(one) else one
         for one in keys

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import check_numbers
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.ops._astype import astype
@@ -96,7 +96,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
            [2., 2.]])
     """
     if mode not in MODES:
-        raise DTypeError(f'take: mode={mode!r} is none of "raise", "wrap" and "clip".')
+        raise ParameterError(f'take: mode={mode!r} is none of "raise", "wrap" and "clip".')
     a = given(a)
     if axis is None:
         a, axis = flat(a), 0

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._elementwise import multiply
 from reactgrad.ops._layout import reshape, swap_last
@@ -192,7 +192,7 @@ def _pairs(axes: Any, first: int, second: int) -> tuple[tuple[int, ...], tuple[i
     try:
         left, right = axes
     except (TypeError, ValueError):
-        raise DTypeError(
+        raise ParameterError(
             f"tensordot: axes={axes!r:.60}; it is a number of axes, or the axes of the first operand and "
             "those of the second: axes=([1], [0])."
         ) from None

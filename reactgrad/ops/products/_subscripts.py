@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 
 # Labels of axes: those that can be written, and those of the axes that `...` stands for.
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -29,13 +29,13 @@ def written(operands: Sequence[Any]) -> tuple[str, list[Any]]:
         If there are no operands, or the axes of one are not written as a list of integers and ``...``.
     """
     if not operands:
-        raise DTypeError(
+        raise ParameterError(
             'einsum: write the subscripts and the operands, as in einsum("ij,jk", a, b).'
         )
     if isinstance(operands[0], str):
         return operands[0], list(operands[1:])
     if len(operands) < 2:
-        raise DTypeError(
+        raise ParameterError(
             "einsum without a text of subscripts: each operand is followed by the list of its axes, as in "
             "einsum(a, [0, 1], b, [1, 2], [0, 2])."
         )
@@ -50,7 +50,7 @@ def _list_text(axes: Any) -> str:
     try:
         return "".join(["..." if one is Ellipsis else LETTERS[_index(one)] for one in axes])
     except (TypeError, AttributeError, IndexError):
-        raise DTypeError(
+        raise ParameterError(
             f"einsum: axes {axes!r:.60}; they are a list of integers from 0 to {len(LETTERS) - 1} and ... ."
         ) from None
 

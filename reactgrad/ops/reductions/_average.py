@@ -8,7 +8,7 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._calls import real_number
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.ops._clip import clip
 from reactgrad.ops._complex import conj, imag, real
 from reactgrad.ops._deferred import deferred, deferred_each
@@ -172,7 +172,7 @@ def cov(
     """
     less = (0.0 if bias else 1.0) if ddof is None else real_number("cov", "ddof", ddof)
     if not less.is_integer():
-        raise DTypeError(f"cov: ddof={ddof!r}; it is an integer.")
+        raise ParameterError(f"cov: ddof={ddof!r}; it is an integer.")
     x = _variables("cov", m, y, rowvar, dtype, fweights, aweights)
     weights = _weights(x, fweights, aweights)
     if weights is None:

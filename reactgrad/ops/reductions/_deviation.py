@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _reductions
@@ -175,12 +175,12 @@ def correction_of(name: str, ddof: Any, correction: Any) -> float:
     """Return what is taken from the count of elements, given under one of its two names."""
     if correction is not None:
         if ddof != 0:
-            raise DTypeError(
+            raise ParameterError(
                 f"{name}: correction= and ddof= are two names of one argument; give one."
             )
         ddof = correction
     if isinstance(ddof, Handle) or not isinstance(ddof, int | float | np.number):
-        raise DTypeError(
+        raise ParameterError(
             f"{name}: ddof={ddof!r:.60}; it is a number, fixed when the node is built."
         )
     return float(ddof)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _unwrapped
@@ -265,7 +265,7 @@ def unwrap(
     fixed = []
     for word, value in (("discont", discont), ("period", period)):
         if isinstance(value, Handle) or not isinstance(value, int | float | np.number | None):
-            raise DTypeError(
+            raise ParameterError(
                 f"unwrap: {word}={value!r:.60}; it is a number, fixed when the node is built."
             )
         integral = isinstance(value, int | np.integer)
@@ -324,7 +324,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """
     f = node(f, *varargs)
     if edge_order not in (1, 2):
-        raise DTypeError(f"gradient: edge_order={edge_order!r}; it is 1 or 2.")
+        raise ParameterError(f"gradient: edge_order={edge_order!r}; it is 1 or 2.")
     axes = normal_axes("gradient", axis, f.ndim)
     spacings = _spacings(f, axes, varargs)
     if f.dtype.kind not in "fc":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, register_anywhere, spec
 from reactgrad.backend.numpy import _histograms
 from reactgrad.backend.numpy._through_host import through_host
@@ -116,28 +116,41 @@ def _span(name: str, given: Any) -> tuple[float, float] | None:
         return None
     ends: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if len(ends) != 2 or any(isinstance(one, Handle) for one in ends):
-        raise DTypeError(
+        raise ParameterError(
             f"{name}: range={given!r:.60}; it is two numbers, fixed when the node is built. For edges that "
             "follow nodes give them as bins."
         )
     low, high = (one.item() if hasattr(one, "item") else one for one in ends)
     if not low <= high:
-        raise DTypeError(f"{name}: range={given!r:.60}; the first number is the lower one.")
+        raise ParameterError(f"{name}: range={given!r:.60}; the first number is the lower one.")
     return low, high
 
 
 def _fixed_bins(name: str, bins: Any) -> Bins:
     """Return the number of even bins, or the name of a rule; ``None`` for edges."""
     if isinstance(bins, str):
+        _check_rule(name, bins)
         return bins
     if isinstance(bins, Handle) or holds_handles([bins]) or np.ndim(bins):
         return None
     if not hasattr(bins, "__index__"):
-        raise DTypeError(f"{name}: bins={bins!r:.60}; a number, a rule, or edges in a row.")
+        raise ParameterError(f"{name}: bins={bins!r:.60}; a number, a rule, or edges in a row.")
     number = int(bins.__index__())
     if number < 1:
-        raise DTypeError(f"{name}: bins={number}; there is at least one.")
+        raise ParameterError(f"{name}: bins={number}; there is at least one.")
     return number
+
+
+def _check_rule(name: str, rule: str) -> None:
+    try:
+        np.histogram_bin_edges(_NO_NUMBERS, rule)
+    except ValueError:
+        raise ParameterError(
+            f"{name}: bins={rule!r:.60}; NumPy has no such rule. Write 'auto', a number, or edges in a row."
+        ) from None
+
+
+_NO_NUMBERS = np.zeros(0)
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
@@ -307,7 +320,7 @@ def histogramdd(
     for i, (one, span) in enumerate(zip(each, spans, strict=True)):
         fixed = _fixed_bins("histogramdd", one)
         if isinstance(fixed, str):
-            raise DTypeError(
+            raise ParameterError(
                 "histogramdd: bins are numbers or edges; the rules are for one axis only."
             )
         if fixed is None:

@@ -13,8 +13,10 @@ from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import times
-from reactgrad.ops._elementwise import exp, isfinite
-from reactgrad.ops._reduce import Axis, attrs_of, axis_in_rule, put_back, reduction, sum
+from reactgrad.ops._elementwise import equal, exp, isfinite, log, minimum
+from reactgrad.ops._layout import squeeze
+from reactgrad.ops._operand import nodes_of
+from reactgrad.ops._reduce import Axis, attrs_of, axis_in_rule, max, put_back, reduction, sum
 from reactgrad.ops._shapes import normal_axis, resolve
 from reactgrad.ops._softmax import softmax
 from reactgrad.ops._where import where
@@ -46,7 +48,19 @@ LOGSUMEXP = Op(
 )
 
 
-def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+def _weighted(a: Any, axis: Axis, keepdims: bool, weights: Any) -> Any:
+    x, b = nodes_of(a, weights)
+    counted = where(equal(b, 0.0), -np.inf, x)
+    top = max(counted, axis, keepdims=True).detach()
+    top = where(isfinite(top), top, 0.0)
+    # What does not count may be larger than all that does, and must not become 0 * inf.
+    most = np.log(np.finfo(_float("logsumexp", x.dtype)).max)
+    parts = b * exp(minimum(x - top, float(np.floor(most))))
+    found = log(sum(parts, axis, keepdims=True)) + top
+    return found if keepdims else squeeze(found, axis)
+
+
+def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False, b: Any = None) -> Any:
     """Return the logarithm of the sum of exponentials over axes; nothing overflows.
 
     Parameters
@@ -57,11 +71,13 @@ def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
         The axes to sum over; ``None`` for all.
     keepdims : bool
         Whether these axes stay, with length 1.
+    b : Var or array_like, optional
+        Factors of the exponentials, as in SciPy, of a shape that broadcasts with `a`.
 
     Returns
     -------
     Var
-        Minus infinity where all elements are, or there are none.
+        NaN where a sum with factors is negative; minus infinity where all elements are, or there are none.
 
     Raises
     ------
@@ -78,6 +94,8 @@ def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.item()
     1000.6931471805599
     """
+    if b is not None:
+        return _weighted(a, axis, keepdims, b)
     return apply(LOGSUMEXP, (a,), attrs_of(axis, keepdims))
 
 

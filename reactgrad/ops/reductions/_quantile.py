@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, register_anywhere, spec
 from reactgrad.backend.numpy import _order_statistics
 from reactgrad.backend.numpy._through_host import through_host
@@ -187,17 +187,17 @@ def _quantile(
     name: str, a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: Any = None
 ) -> Any:
     if method not in METHODS:
-        raise DTypeError(f"{name}: method={method!r}; it is one of {', '.join(METHODS)}.")
+        raise ParameterError(f"{name}: method={method!r}; it is one of {', '.join(METHODS)}.")
     a = node(a, q, weights)
     q = stacked(q)
     weak = type(q) in (int, float) or (isinstance(q, Handle) and _is_number(q))
     operands = [a, q if weak else beside(q, a)]
     most = 100 if name.endswith("percentile") else 1
     if not _within(q, most):
-        raise DTypeError(f"{name}: q={q!r:.60}; it is from 0 to {most}.")
+        raise ParameterError(f"{name}: q={q!r:.60}; it is from 0 to {most}.")
     if weights is not None:
         if method != "inverted_cdf":
-            raise DTypeError(
+            raise ParameterError(
                 f"{name}: weights= goes with method='inverted_cdf' only, and not with {method!r}."
             )
         operands.append(node(weights, a))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _scans
@@ -147,7 +147,7 @@ def products(x: Any, axis: int, reverse: bool = False) -> Any:
 
 def _running(op: Op, a: Any, axis: Any, dtype: Any) -> Any:
     if isinstance(axis, bool):  # it equals 0 or 1, and the result of that may be known
-        raise DTypeError(f"{op.name}: axis must be an integer, not {axis!r}.")
+        raise ParameterError(f"{op.name}: axis must be an integer, not {axis!r}.")
     a, axis = row(a, axis)
     return in_dtype(apply(op, (in_dtype(a, dtype),), (axis, False)), dtype)
 
@@ -232,7 +232,7 @@ def _one_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
 def _only_axis(name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
     """Return the shape of a row, or of a number as one."""
     if len(shape) > 1:
-        raise DTypeError(
+        raise ParameterError(
             f"{name} of a value with {len(shape)} axes: say which one, as axis=0, or take rg.{name[:3]}"
             f"{name[11:]}, which goes along all elements in a row."
         )

@@ -6,7 +6,8 @@
 - ``_rounding``, ``_comparisons``: numbers rounded or replaced; questions about numbers and arrays.
 - ``_form``: the form of the ops that follow, which take real numbers.
 - ``_activations``: activation functions of networks.
-- ``_gamma``, ``_normal``, ``_bessel``: the gamma function and its like, quantiles, Bessel functions.
+- ``_gamma``, ``_incomplete``, ``_normal``, ``_bessel``, ``_bessel_of_scipy``: the gamma function and its like,
+  quantiles, Bessel functions. ``_powers``: Box and Cox's transform, entropies. ``_of_scipy``: other names in SciPy.
 - ``_smooth``: sinc, logit, x log y, the inverse of a root.
 - ``_convolution``, ``_polynomials``: series of numbers, as such and as coefficients.
 """
@@ -36,6 +37,10 @@ from reactgrad.ops.special._bessel import i0 as i0
 from reactgrad.ops.special._bessel import i0e as i0e
 from reactgrad.ops.special._bessel import i1 as i1
 from reactgrad.ops.special._bessel import i1e as i1e
+from reactgrad.ops.special._bessel_of_scipy import iv as iv
+from reactgrad.ops.special._bessel_of_scipy import jv as jv
+from reactgrad.ops.special._bessel_of_scipy import kv as kv
+from reactgrad.ops.special._bessel_of_scipy import yv as yv
 from reactgrad.ops.special._comparisons import allclose as allclose
 from reactgrad.ops.special._comparisons import array_equal as array_equal
 from reactgrad.ops.special._comparisons import array_equiv as array_equiv
@@ -57,6 +62,9 @@ from reactgrad.ops.special._gamma import gammaln as gammaln
 from reactgrad.ops.special._gamma import lgamma as lgamma
 from reactgrad.ops.special._gamma import polygamma as polygamma
 from reactgrad.ops.special._gamma import trigamma as trigamma
+from reactgrad.ops.special._incomplete import gamma as gamma
+from reactgrad.ops.special._incomplete import gammainc as gammainc
+from reactgrad.ops.special._incomplete import gammaincc as gammaincc
 from reactgrad.ops.special._names import acos as acos
 from reactgrad.ops.special._names import acosh as acosh
 from reactgrad.ops.special._names import asin as asin
@@ -92,6 +100,11 @@ from reactgrad.ops.special._polynomials import polymul as polymul
 from reactgrad.ops.special._polynomials import polysub as polysub
 from reactgrad.ops.special._polynomials import polyval as polyval
 from reactgrad.ops.special._polynomials import roots as roots
+from reactgrad.ops.special._powers import boxcox as boxcox
+from reactgrad.ops.special._powers import boxcox1p as boxcox1p
+from reactgrad.ops.special._powers import entr as entr
+from reactgrad.ops.special._powers import exprel as exprel
+from reactgrad.ops.special._powers import rel_entr as rel_entr
 from reactgrad.ops.special._roots import poly as poly
 from reactgrad.ops.special._rounding import around as around
 from reactgrad.ops.special._rounding import nan_to_num as nan_to_num

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad._calls import real_number
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend.numpy import _activations
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._astype import astype
@@ -217,7 +217,7 @@ def gelu(x: Any, /, approximate: str = "none") -> Any:
     [0.         0.84134475]
     """
     if approximate not in ("none", "tanh"):
-        raise DTypeError(f'gelu(approximate={approximate!r}): write "none" or "tanh".')
+        raise ParameterError(f'gelu(approximate={approximate!r}): write "none" or "tanh".')
     return apply(GELU_TANH if approximate == "tanh" else GELU, (x,))
 
 
@@ -485,7 +485,7 @@ def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     """
     lambd = real_number("softshrink", "lambd", lambd)
     if not lambd >= 0.0:
-        raise DTypeError(f"softshrink(lambd={lambd!r}): a width is not negative.")
+        raise ParameterError(f"softshrink(lambd={lambd!r}): a width is not negative.")
     return apply(SOFTSHRINK, (x,), (lambd,))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _convolve
@@ -78,7 +78,7 @@ def _mode(name: str, mode: Any) -> str:
     numbered = isinstance(mode, int) and not isinstance(mode, bool) and mode in (0, 1, 2)
     found = _MODES[mode] if numbered else mode  # NumPy's numbers of the modes
     if not isinstance(found, str) or found not in _MODES:
-        raise DTypeError(f'{name}(mode={mode!r}): write "full", "same" or "valid".')
+        raise ParameterError(f'{name}(mode={mode!r}): write "full", "same" or "valid".')
     return found
 
 

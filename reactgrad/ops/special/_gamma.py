@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend.numpy import _beta, _gamma
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import times
@@ -27,6 +27,14 @@ def _by_parameter(g: Any, ans: Any, *operands: Any) -> Any:
     )
 
 
+def _bend(slope: Any, a: Any, b: Any) -> Any:
+    return slope * apply(DIGAMMA_FALL, (a, b)) + beta(a, b) * apply(TRIGAMMA_FALL, (a, b))
+
+
+def _mixed_bend(slope: Any, a: Any, b: Any) -> Any:
+    return slope * apply(DIGAMMA_FALL, (b, a)) - beta(a, b) * polygamma(1, a + b)
+
+
 GAMMALN: Final = smooth("gammaln", lambda g, ans, x: times(g, polygamma(0, x)))
 POLYGAMMA: Final = smooth("polygamma", _polygamma_rule)
 BETALN: Final = smooth(
@@ -36,13 +44,24 @@ BETALN: Final = smooth(
 )
 BETA: Final = smooth(
     "beta",
-    lambda g, ans, a, b: times(times(g, ans), apply(DIGAMMA_FALL, (a, b))),
-    lambda g, ans, a, b: times(times(g, ans), apply(DIGAMMA_FALL, (b, a))),
+    lambda g, ans, a, b: times(g, apply(BETA_SLOPE, (a, b))),
+    lambda g, ans, a, b: times(g, apply(BETA_SLOPE, (b, a))),
+)
+# The derivative of ``beta`` by its first operand, which exists where its factors do not.
+BETA_SLOPE: Final = smooth(
+    "beta_slope",
+    lambda g, ans, a, b: times(g, _bend(ans, a, b)),
+    lambda g, ans, a, b: times(g, _mixed_bend(ans, a, b)),
 )
 DIGAMMA_FALL: Final = smooth(
     "digamma_fall",
-    lambda g, ans, a, b: times(g, polygamma(1, a) - polygamma(1, a + b)),
+    lambda g, ans, a, b: times(g, apply(TRIGAMMA_FALL, (a, b))),
     lambda g, ans, a, b: -times(g, polygamma(1, a + b)),
+)
+TRIGAMMA_FALL: Final = smooth(
+    "trigamma_fall",
+    lambda g, ans, a, b: times(g, polygamma(2, a) - polygamma(2, a + b)),
+    lambda g, ans, a, b: -times(g, polygamma(2, a + b)),
 )
 BETAINC: Final = smooth(
     "betainc",
@@ -58,7 +77,17 @@ BETA_DENSITY: Final = smooth(
 )
 
 with_kernels(_gamma.register, 100.0, GAMMALN, POLYGAMMA)
-with_kernels(_beta.register, 300.0, BETALN, BETA, DIGAMMA_FALL, BETAINC, BETA_DENSITY)
+with_kernels(
+    _beta.register,
+    300.0,
+    BETALN,
+    BETA,
+    BETA_SLOPE,
+    DIGAMMA_FALL,
+    TRIGAMMA_FALL,
+    BETAINC,
+    BETA_DENSITY,
+)
 
 # fmt: off
 gammaln = public(GAMMALN, 1, "Logarithm of the absolute value of the gamma function, accurate near its zeros at 1 and 2.", "[5.0, 0.5] -> [3.17805383 0.57236494]", __name__)
@@ -97,7 +126,7 @@ def polygamma(n: int, x: Any, /) -> Any:
     [1.64493407 0.64493407]
     """
     if not hasattr(n, "__index__") or isinstance(n, bool) or n < 0:
-        raise DTypeError(
+        raise ParameterError(
             f"polygamma({n!r}, x): the order is an integer from 0, which stays as it is."
         )
     return apply(POLYGAMMA, (x,), (int(n),))

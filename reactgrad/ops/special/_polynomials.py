@@ -1,6 +1,7 @@
 """Polynomials as series of coefficients, the highest power first, as in NumPy's older functions.
 
-Coefficients are never trimmed: the number of coefficients of a result depends on shapes, not on values.
+Coefficients are not trimmed: the number of coefficients of a result depends on shapes, not on values. Only that of
+the remainder of a division does, as in NumPy.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from reactgrad.ops.special._pairs import together
 
 _NAMES: Final = (
     *("polyval", "polyval_back", "poly_scale", "poly_extend", "poly_tail"),
-    "poly_roots",
+    *("poly_roots", "poly_leading"),
 )
 add_kernels(_polynomials.register, on_host(_NAMES))
 
@@ -280,7 +281,8 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     Returns
     -------
     tuple of Var
-        The remainder has one coefficient less than `v`, but one at least; leading zeros stay.
+        The remainder has fewer coefficients than `v`, but one at least. Leading ones that are near to 0, within
+        1e-8, are left out as in NumPy; so where `v` has three or more, its length shows only in the values.
 
     Raises
     ------
@@ -301,7 +303,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         raise ShapeError("polydiv: a polynomial needs a coefficient.")
     u, v = with_length("polydiv", u, 0, n), with_length("polydiv", v, 0, m)
     if n < m:
-        return u[:1] * v[:1] * 0.0, u + v[:1] * 0.0
+        return u[:1] * v[:1] * 0.0, _trimmed(u + v[:1] * 0.0, n)
     quotient: list[Any] = []
     for k in range(n - m + 1):
         left = u[k]
@@ -311,7 +313,19 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         quotient.append(left / v[0])
     found = stack(quotient)
     rest = u - convolve(found, v)
-    return found, rest[n - m + 1 :] if m > 1 else rest[-1:]
+    return found, _trimmed(rest[n - m + 1 :], m - 1) if m > 1 else rest[-1:]
+
+
+def _infer_leading(specs: tuple[Spec, ...], attrs: Attrs) -> None:
+    _one_axis("polydiv", specs[0])
+
+
+# The numbers of the coefficients from the first one that is not near to 0: how many shows only in the values.
+LEADING: Final = Op("poly_leading", _infer_leading, (None,), (None,))
+
+
+def _trimmed(p: Any, length: int) -> Any:
+    return p[apply(LEADING, (p,))] if length > 1 else p
 
 
 def _known_length(name: str, p: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._calls import real_number, whole
-from reactgrad._errors import DTypeError
+from reactgrad._errors import ParameterError
 from reactgrad.backend import Spec, add_kernels, in_blocks, spec
 from reactgrad.backend.array_api._on_host import on_host
 from reactgrad.backend.numpy import _rounding
@@ -109,7 +109,7 @@ def nan_to_num(
     array([1., 0., 9.])
     """
     if not copy:
-        raise DTypeError(
+        raise ParameterError(
             "nan_to_num(copy=False) would change a value behind its version; use the result as a node."
         )
     numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}

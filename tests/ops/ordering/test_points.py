@@ -327,3 +327,12 @@ def test_numbers_are_compared_in_their_own_dtype_as_numpy_does() -> None:
     assert rg.isin(n, 1000).value.tolist() == [False]
     assert rg.searchsorted(n, 1000).value == 1
     assert rg.choose([0, 1], [g.input(np.ones(2, "f4")), 2.0]).dtype == np.float32
+
+
+def test_lexsort_of_one_axis_takes_numbers_for_keys_as_numpy_does() -> None:
+    a = np.array([3.0, 1.0, 2.0])
+    x = rg.Graph().input(a)
+    assert np.lexsort(x).value == np.lexsort(a) == 0
+    assert rg.lexsort([x]).value.tolist() == [1, 2, 0]
+    with pytest.raises(TypeError, match=r"rg.lexsort\(\[key\]\)"):
+        np.lexsort(x[0])

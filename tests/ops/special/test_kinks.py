@@ -270,3 +270,41 @@ def test_pairs_without_a_direction_have_finite_slopes_in_both_modes(
     u = 1.0 * x
     both = getattr(rg, name)(u, 1.0 * u)
     assert rg.grad(both, x).item() == rg.jvp(both, x, 1.0).item()
+
+
+# mpmath's, as limits: the value, and the derivatives by both operands.
+BETA_AT_POLES = {
+    # a + b is a pole: a zero of the function, which it crosses with a slope
+    (-2.5, 0.5): (0.0, -3.351032163829113, -3.351032163829113),
+    (1.5, -2.5): (0.0, 0.8377580409572782, 0.8377580409572782),
+    (-1.5, -1.5): (0.0, -33.51032163829113, -33.51032163829113),
+    # a and a + b are poles, and cancel: for a whole b the function is rational in a
+    (-2.0, 1.0): (-0.5, -0.25, NAN),
+    (-3.0, 2.0): (1 / 6, 0.1388888888888889, NAN),
+    (-3.0, 3.0): (-1 / 3, -0.6111111111111112, NAN),
+    (2.0, -5.0): (0.05, NAN, 0.0225),
+}
+
+
+@pytest.mark.parametrize("at", BETA_AT_POLES)
+def test_beta_and_its_slopes_where_gammas_have_poles(at: tuple[float, float]) -> None:
+    value, by_a, by_b = BETA_AT_POLES[at]
+    g = rg.Graph()
+    a, b = g.input(at[0]), g.input(at[1])
+    y = rg.beta(a, b)
+    np.testing.assert_allclose(y.value, value, rtol=1e-14)
+    for x, wanted in ((a, by_a), (b, by_b)):
+        np.testing.assert_allclose(rg.grad(y, x).value, wanted, rtol=1e-13)
+        np.testing.assert_allclose(rg.jvp(y, [x], [1.0]).value, wanted, rtol=1e-13)
+    np.testing.assert_allclose(np.exp(rg.betaln(a, b).value), abs(value), rtol=1e-14)
+
+
+def test_second_derivative_of_beta_where_poles_cancel() -> None:
+    # beta(a, 1) is 1 / a
+    g = rg.Graph()
+    a, b = g.input([-2.0, -3.0]), g.input(1.0)
+    slope = rg.grad(rg.beta(a, b).sum(), a)
+    np.testing.assert_allclose(rg.grad(slope.sum(), a).value, [-1 / 4, -2 / 27], rtol=1e-13)
+    logs = rg.grad(rg.betaln(a, b).sum(), a)
+    np.testing.assert_allclose(logs.value, [1 / 2, 1 / 3], rtol=1e-13)
+    np.testing.assert_allclose(rg.grad(logs.sum(), a).value, [1 / 4, 1 / 9], rtol=1e-13)

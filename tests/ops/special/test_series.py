@@ -205,3 +205,32 @@ def test_numbers_are_series_of_one() -> None:
 def test_refusals_say_why(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(rg.Graph().input([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    ("u", "v"),
+    [
+        ([1.0, 2.0, 1.0, 0.0], [1.0, 1.0, 0.0]),
+        ([1.0, 0.0, 0.0, 3.0], [1.0, 1.0, 0.0]),
+        ([0.0, 0.0], [1.0, 2.0, 3.0]),
+        ([0.0, 5.0], [1.0, 2.0, 3.0]),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 1.0, 1.0, 1.0]),
+        ([1.0, 0.0, -1.0], [1.0, -1.0]),
+    ],
+)
+def test_a_remainder_has_no_leading_zeros(u: list[float], v: list[float]) -> None:
+    found = np.polydiv(rg.Graph().input(u), np.array(v))
+    for one, wanted in zip(found, np.polydiv(u, v), strict=True):
+        np.testing.assert_allclose(one.value, wanted, rtol=1e-14)
+
+
+def test_a_trimmed_remainder_follows_and_has_gradients() -> None:
+    g = rg.Graph()
+    u = g.input([1.0, 0.0, 0.0, 3.0])
+    _, rest = rg.polydiv(u, [1.0, 1.0, 0.0])
+    total = rest.sum()
+    assert rest.value.tolist() == [1.0, 3.0]
+    assert rg.grad(total, u).value.tolist() == [1.0, -1.0, 1.0, 1.0]
+    u.set([1.0, 2.0, 1.0, 3.0])
+    assert rest.value.tolist() == [3.0]
+    assert rg.grad(total, u).value.tolist() == [0.0, 0.0, 0.0, 1.0]
