@@ -136,9 +136,9 @@ def test_boxes_draw_arrays_and_follow_their_values(chromium_page: Any) -> None:
             assert shape["x"] + shape["width"] <= outer["x"] + outer["width"]
         assert seen.box(key_of(g, c)).locator(".rg-thumb").count() == 0
         assert seen.box(key_of(g, large)).locator(".rg-row1").text_content().startswith("20 × 30")
-        assert drawn(seen, key_of(g, y)) == "M0.0 20.0L27.0 0.0L54.0 20.0"
+        assert drawn(seen, key_of(g, y)) == "M0.0 16.0L27.0 0.0L54.0 16.0"
         seen.page.get_by_label("c, as a number").fill("-1")
-        seen.until(lambda: drawn(seen, key_of(g, y)) == "M0.0 0.0L27.0 20.0L54.0 0.0")
+        seen.until(lambda: drawn(seen, key_of(g, y)) == "M0.0 0.0L27.0 16.0L54.0 0.0")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ export const Boxes = (Base) => class extends Base {
     this.layer.value = view.layer;
     this.frames.replaceChildren(...view.frames.map((frame) => svg("g", {},
       svg("rect", { x: frame.x, y: frame.y, width: frame.width, height: frame.height, rx: 8 }),
-      setSvgText(svg("text", { x: frame.x + 8, y: frame.y + 14 }), plain(frame.label, 40)))));
+      setSvgText(svg("text", { x: frame.x + 8, y: frame.y + 12 }), plain(frame.label, 40)))));
     this.lines.replaceChildren(...view.lines.map((line) => svg("path", {
       d: line.path, "data-from": view.boxes[line.from].key, "data-to": view.boxes[line.to].key, class: `rg-line${line.detached ? " rg-detached" : ""}${line.read ? " rg-read" : ""}${line.mark ? ` rg-${line.mark}` : ""}`,
       "marker-end": line.detached ? "url(#rg-bar)" : "url(#rg-arrow)",

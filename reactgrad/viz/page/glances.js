@@ -2,7 +2,7 @@
 
 import { svg } from "./elements.js";
 
-export const THUMB = { wide: 54, high: 20 };
+export const THUMB = { wide: 54, high: 16 };
 
 const LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-";
 const SHADES = 6; // of an image: one path each, since elements for each pixel would be thousands
