@@ -35,7 +35,8 @@ function firstPlaces(view, across) {
     const frames = how.nested ? framesOf(view.boxes) : [];
     try {
       const found = places(view, across, frames, how.ranker);
-      if (found.placed.every(({ x, y }) => Number.isFinite(x) && Number.isFinite(y))) return found;
+      const all = [...found.placed, ...found.frames, ...found.points.flat().filter(Boolean)];
+      if (all.every(({ x, y }) => Number.isFinite(x) && Number.isFinite(y))) return found;
     } catch (error) {
       if (!frames.length) throw error;
     }
