@@ -54,6 +54,8 @@ def glance(value: Any) -> Glance | None:
     with np.errstate(all="ignore"):
         norm = float(np.linalg.norm(value.ravel().astype(np.float64, copy=False)))
         norm = float(f"{norm:.4g}") if np.isfinite(norm) else 0.0
+        if value.ndim == 3 and value.dtype == np.uint8 and value.shape[2] in (3, 4):
+            value = value[..., :3].mean(axis=2)  # colours, as in _figures.py, but without colour
         if value.ndim > 2 or value.size > MOST_DRAWN:
             return Glance("bins", _levels(_counted(value.ravel()), low=0.0), BINS, norm)
         if value.ndim == 1:

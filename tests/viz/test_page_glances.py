@@ -65,6 +65,15 @@ def test_what_is_no_array_has_none(other: Any) -> None:
     assert glance(other) is None
 
 
+def test_colours_are_an_image() -> None:
+    photo = np.zeros((4, 5, 3), np.uint8)
+    photo[0, 0] = 255
+    seen = glance(photo)
+    assert seen is not None
+    assert (seen.kind, seen.wide) == ("image", 5)
+    assert levels(seen.letters) == [63] + [0] * 19
+
+
 def test_values_that_are_too_wide_or_no_numbers_raise_nothing() -> None:
     for odd in ([-1.7e308, 1.7e308], [np.nan, np.nan], [np.inf, -np.inf], [2**63 - 1, -(2**63)]):
         for value in (np.array(odd), np.array(odd * 20_000), np.array([odd, odd])):
@@ -135,7 +144,7 @@ def test_boxes_draw_arrays_and_follow_their_values(chromium_page: Any) -> None:
             assert outer["x"] <= text["x"]
             assert shape["x"] + shape["width"] <= outer["x"] + outer["width"]
         assert seen.box(key_of(g, c)).locator(".rg-thumb").count() == 0
-        assert seen.box(key_of(g, large)).locator(".rg-row1").text_content().startswith("20 × 30")
+        assert seen.box(key_of(g, large)).locator(".rg-row1").text_content().startswith("20×30×40")
         assert drawn(seen, key_of(g, y)) == "M0.0 16.0L27.0 0.0L54.0 16.0"
         seen.page.get_by_label("c, as a number").fill("-1")
         seen.until(lambda: drawn(seen, key_of(g, y)) == "M0.0 0.0L27.0 16.0L54.0 0.0")

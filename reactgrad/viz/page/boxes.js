@@ -9,7 +9,7 @@ import { GLYPHS, ORDER, WORDS, count, fitted, plain, some, time } from "./text.j
 /** Say the axes of a shape such as float64[2, 3]: "2 × 3", "7 values". */
 function axesOf(shape) {
   const axes = shape.slice(shape.indexOf("[") + 1, -1).split(", ");
-  return axes.length > 1 ? axes.join(" × ") : some(+axes[0], "value");
+  return axes.length > 1 ? axes.join(axes.length > 2 ? "×" : " × ") : some(+axes[0], "value");
 }
 
 export const Boxes = (Base) => class extends Base {
@@ -130,10 +130,10 @@ export const Boxes = (Base) => class extends Base {
     const words = !state ? [box.mark || WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
       : classes.includes("rg-wait") ? ["would run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
-    const now = state && (state.value || (state.was ? `was ${state.was}` : state.shape));
+    const now = state && (state.value || (state.was ? `was ${state.was}` : state.shape === "unknown" ? "" : state.shape));
     const value = state ? plain(state.state === "error" ? state.error : now) : "";
     const side = this.sideOf([box.node]);
-    if (side) words.splice(0, 1, { both: "in both runs", former: `only run ${count(this.other + 1 + this.known.dropped)}`, latter: "only this run" }[side]);
+    if (side) words.splice(0, words.length, { both: "in both runs", former: `only run ${count(this.other + 1 + this.known.dropped)}`, latter: "only this run" }[side]);
     const label = [plain(node.name), node.gradient ? "adjoint" : node.type, WORDS[look], box.mark, ...node.marks,
       state && `version ${state.version}`, value, classes.includes("rg-plan") && "will run"];
     const glance = this.glanceOf(box.node, state);

@@ -305,7 +305,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     const stale = this.at == null && [...states.values()].filter((state) => state.state === "stale").length;
     const partly = this.at != null && !timeline[this.at].whole ? " (values were not kept)" : "";
     setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}${partly}`
-      : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : "no runs yet");
+      : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : known.last ? "now" : "no runs yet");
     for (const [key, field] of this.recorded) {
       setText(field, plain(states.get(key)?.value ?? "", 40));
       field.parentNode.classList.toggle("rg-set", this.changed.has(key));

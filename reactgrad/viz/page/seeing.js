@@ -45,12 +45,13 @@ export const Seeing = (Base) => class extends Base {
       for (let i = at; i >= 0; i -= 1) for (const key of timeline[i].run.ran) if (!this.ages.has(key)) this.ages.set(key, at - i);
     }
     this.scale.hidden = this.colour === "state";
+    this.root.classList.toggle("rg-measured", this.colour !== "state");
     const values = this.colour === "state" ? [] : this.boxes.map(({ box }) => this.measure(box.members, states)), known = values.filter((n) => n != null);
     const [low, high] = [Math.min(...known), Math.max(...known)], log = (n) => (this.colour === "age" ? n : Math.log10(Math.max(n, 1e-12)));
     const positive = known.filter((n) => n > 0), least = this.colour === "age" ? low : Math.min(...positive, high);
     this.boxes.forEach((drawn, i) => {
       const value = values[i], share = value == null || !known.length ? null : log(high) > log(least) ? (log(Math.max(value, least)) - log(least)) / (log(high) - log(least)) : 1;
-      const fill = this.colour === "state" ? "" : share == null ? "var(--page)" : `color-mix(in oklab, var(--heat) ${Math.round(8 + 62 * (this.colour === "age" ? 1 - share : share))}%, var(--page))`;
+      const fill = this.colour === "state" ? "" : share == null ? "var(--page)" : `color-mix(in oklab, var(--heat) ${Math.round(8 + 50 * (this.colour === "age" ? 1 - share : share))}%, var(--page))`;
       if (drawn.fill !== fill) drawn.shape.style.fill = drawn.fill = fill;
     });
     const word = { time: (n) => time(n), age: (n) => `${count(n)} ${n === 1 ? "run" : "runs"} ago`, size: (n) => String(+n.toPrecision(3)), gradient: (n) => String(+n.toPrecision(3)) }[this.colour];
