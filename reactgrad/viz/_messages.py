@@ -13,6 +13,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.core._core import Core
+from reactgrad.explain._passage import passage
 from reactgrad.explain._search import explain
 from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
 from reactgrad.nodes._cutoff import Tolerance
@@ -120,6 +121,11 @@ def table_message(graph: Core, key: int, var: Any, start: int) -> Message:
     return {"kind": "table", "key": key, "table": table(present(graph, var), start)}
 
 
+def flow_message(graph: Core) -> Message:
+    """Return where gradients pass, as nodes whose values say how much, and where they stop."""
+    return {"kind": "flow", **passage(graph)._asdict()}
+
+
 def control(
     graph: Core, var: Handle, key: int, bounds: tuple[float, float] | None
 ) -> Message | None:
@@ -184,7 +190,10 @@ def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
     return now.dtype.type(value) if isinstance(now, np.generic) else type(now)(value)
 
 
-KINDS = ("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute", "table")
+KINDS = (
+    *("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute", "table"),
+    *("sight", "flow"),
+)
 MODES = ("once", "asked")  # what a change does: compute at once, or when that is asked for
 
 _KINDS = {
@@ -216,12 +225,12 @@ def flaw(message: Any) -> str | None:
             return f"there is no part {told(focus):.60}"
     if kind == "mode" and message.get("mode") not in MODES:
         return f"there is no mode {told(message.get('mode')):.60}"
-    if kind == "compute":
+    if kind in ("compute", "sight"):
         keys = message.get("keys")
-        if keys is not None and not (
+        if (keys is not None or kind == "sight") and not (
             isinstance(keys, list) and keys and all(_key(one) is not None for one in keys)
         ):
-            return f"'compute' needs the keys of nodes, not {told(keys):.60}"
+            return f"{kind!r} needs the keys of nodes, not {told(keys):.60}"
     if kind == "table" and _key(message.get("start")) is None:
         return f"'table' needs the number of a row, not {told(message.get('start')):.60}"
     if kind not in KINDS:
