@@ -1,4 +1,4 @@
-"""What builds the nodes of ``scipy.special``'s functions that have another name or meaning here."""
+"""The functions of ``scipy.special`` that have another name or meaning here, with what builds their nodes."""
 
 from __future__ import annotations
 
