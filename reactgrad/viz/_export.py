@@ -17,9 +17,16 @@ from reactgrad.core._arguments import var_of
 from reactgrad.core._core import Core
 from reactgrad.core._names import by_name
 from reactgrad.explain._record import Recording
-from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
+from reactgrad.explain._snapshot import (
+    RunSnapshot,
+    Snapshot,
+    key_of,
+    slots_of,
+    snapshot,
+    snapshot_of_run,
+)
 from reactgrad.nodes._handle import Handle
-from reactgrad.viz._glance import glances, slots_of
+from reactgrad.viz._glance import glances
 from reactgrad.viz._messages import (
     ERROR,
     VALUE,

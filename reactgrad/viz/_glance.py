@@ -6,13 +6,12 @@ number. So the values of all boxes in sight fit into the message that says what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reactgrad.core._core import Core
-from reactgrad.core._handles import slots_in_order
 from reactgrad.values._columns import MISSING
 
 LETTERS = np.frombuffer(
@@ -89,14 +88,6 @@ def glances(graph: Core, slots: Mapping[int, int]) -> dict[str, list[Any]]:
             if seen is not None:
                 found[str(key)] = [scheduler.version(slot), *seen]
     return found
-
-
-def slots_of(graph: Core, keys: Iterable[int]) -> dict[int, int]:
-    """Return the slots of the nodes with these keys, as far as they still exist."""
-    wanted = set(keys)
-    with graph._lock:
-        number = graph._scheduler.topology.number
-        return {key: slot for slot in slots_in_order(graph) if (key := number(slot)) in wanted}
 
 
 def _counted(flat: np.ndarray) -> np.ndarray:

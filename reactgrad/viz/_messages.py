@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, get_args
 
 import numpy as np
@@ -90,9 +91,8 @@ def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) 
         earlier = former.get(node.key)
         if earlier is node:  # taken from there
             continue
-        state = _state(node)
-        if earlier is None or _state(earlier) != state:
-            states[str(node.key)] = state
+        if earlier is None or _told(earlier) != _told(node):
+            states[str(node.key)] = _state(node)
     computed = _computed(now)
     return {"kind": "frame", "states": states, "runs": [_run(run, computed) for run in runs]}
 
@@ -277,6 +277,9 @@ def _fixed(
     ]
 
 
+_told = attrgetter("state", "outcome", "version", "shape", "value", "seconds", "error")
+
+
 def _state(node: NodeSnapshot) -> list[Any]:
     """Return state, outcome, version, shape, value, milliseconds and error."""
     spent = None if node.seconds is None else round(node.seconds * 1e3, 6)
@@ -293,7 +296,8 @@ def _state(node: NodeSnapshot) -> list[Any]:
 
 def _computed(now: Snapshot) -> int:
     """Return the number of computed nodes."""
-    return sum(node.kind in ("op", "function") for node in now.nodes)
+    kinds = [node.kind for node in now.nodes]
+    return kinds.count("op") + kinds.count("function")
 
 
 def _run(run: RunSnapshot, computed: int) -> Message:

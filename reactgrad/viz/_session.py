@@ -23,13 +23,14 @@ from reactgrad.explain._snapshot import (
     computing,
     finished,
     key_of,
+    slots_of,
     snapshot,
     snapshot_of_run,
     vars_of,
 )
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import CollectorPause, told_error
-from reactgrad.viz._glance import glances, slots_of
+from reactgrad.viz._glance import glances
 from reactgrad.viz._messages import (
     Message,
     control,
@@ -366,7 +367,7 @@ class Session:
 
     def _plan(self, now: Snapshot) -> list[int]:
         """Return the nodes that a read of the targets would run."""
-        if not any(node.state == "stale" for node in now.nodes):
+        if "stale" not in [node.state for node in now.nodes]:
             return []
         try:
             targets = vars_of(self._graph, self._targets).values()

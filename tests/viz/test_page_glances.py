@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.explain._snapshot import key_of
-from reactgrad.viz._glance import BINS, COLUMNS, LETTERS, POINTS, ROWS, glance, glances, slots_of
+from reactgrad.explain._snapshot import key_of, slots_of
+from reactgrad.viz._glance import BINS, COLUMNS, LETTERS, POINTS, ROWS, glance, glances
 from tests.viz.browser import Seen, need
 from tests.viz.live import live
 from tests.viz.test_page_story import opened as page_of
