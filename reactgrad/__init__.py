@@ -183,7 +183,7 @@ from reactgrad.reading._run import Run as Run
 from reactgrad.reading._run import Running as Running
 from reactgrad.scheduler import Serial as Serial
 from reactgrad.scheduler import Threads as Threads
-from reactgrad.values._steps import NumberError as NumberError
+from reactgrad.values._columns import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
     from reactgrad import data as data

@@ -177,6 +177,10 @@ def normal_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
 class AxisError(ShapeError, np.exceptions.AxisError):
     """An axis that a value does not have."""
 
+    # NumPy's class keeps its message in slots, which copies of an error lose.
+    axis = ndim = None
+    __str__ = ShapeError.__str__
+
 
 def size_of(shape: Shape) -> int:
     """Return the number of elements; a length that is not known counts as 1."""

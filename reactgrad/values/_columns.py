@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from reactgrad._errors import ReactgradError
 from reactgrad.backend import (
     Spec,
     device_of,
     on,
 )
 from reactgrad.nodes._cutoff import Cutoff
-from reactgrad.nodes._op import Attrs
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import (
     Column,
     Overlay,
     Scheduler,
     Step,
+    told,
 )
 from reactgrad.values._facts import Facts, column, table
 from reactgrad.values._footprint import FEWEST_BYTES, Footprint
@@ -316,6 +318,28 @@ def stays(number: Any, dtype: Any, device: str) -> bool:
     number needs no other step.
     """
     return type(number) is float and (dtype is _FLOAT64 or (device != "cpu" and dtype.kind == "f"))
+
+
+class NumberError(ReactgradError, OverflowError):
+    """A Python number does not fit the dtype of the array beside it."""
+
+
+def as_array(op: Op, device: Any, number: Any, dtype: Any) -> Any:
+    """Return a Python number in the dtype in which a kernel computes."""
+    try:
+        array = np.array([number] if op.elementwise else number, dtype)
+    except OverflowError as error:
+        if op.any_number:
+            return number  # NumPy compares with integers of any size
+        raise _overflow(number, dtype) from error
+    return device.asarray(array, dtype)
+
+
+def _overflow(number: Any, dtype: Any) -> NumberError:
+    return NumberError(
+        f"the Python number {told(number):.60} does not fit into {dtype}, the dtype of the array beside "
+        "it. Convert the array first, x.astype('int64') or x.astype('float64')."
+    )
 
 
 def shaped(buffer: Any, found: Spec) -> Any:

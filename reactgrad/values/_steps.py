@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ReactgradError, ShapeError, UnsetError
+from reactgrad._errors import DTypeError, ShapeError, UnsetError
 from reactgrad.backend import (
     Binder,
     Spec,
@@ -25,7 +25,7 @@ from reactgrad.backend import (
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.nodes._op import CONST, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import UNCHANGED, Plan, Ranges, Step, told
-from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
+from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, as_array, shaped, stays
 from reactgrad.values._footprint import FEWEST_BYTES
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
@@ -438,7 +438,7 @@ class Steps(Store):
         array = known.get(key)
         if array is None:
             number = self.data[slot]
-            array = _as_array(op, device_of(key.device), number, key.dtype)
+            array = as_array(op, device_of(key.device), number, key.dtype)
             if not hasattr(array, "dtype"):
                 return array
             known[key] = array
@@ -518,7 +518,7 @@ class Steps(Store):
         dtypes, device = self._loop(op, tuple(specs), result or specs[0]), device_of(where)
         for i, one in enumerate(specs):
             if one.weak is not None and not op.takes_numbers:
-                values[i] = _as_array(op, device, values[i], dtypes[i])
+                values[i] = as_array(op, device, values[i], dtypes[i])
             if op.elementwise and not one.shape and hasattr(values[i], "dtype"):
                 values[i] = device.reshape(values[i], (1,))
         if result is None:  # the kernel finds out how long the result is
@@ -581,28 +581,6 @@ def _finished(out: Any, found: Spec) -> Any:
         out.flags.writeable = False
         return out.view()
     return out[0]
-
-
-class NumberError(ReactgradError, OverflowError):
-    """A Python number does not fit the dtype of the array beside it."""
-
-
-def _as_array(op: Op, device: Any, number: Any, dtype: Any) -> Any:
-    """Return a Python number in the dtype in which a kernel computes."""
-    try:
-        array = np.array([number] if op.elementwise else number, dtype)
-    except OverflowError as error:
-        if op.any_number:
-            return number  # NumPy compares with integers of any size
-        raise _overflow(number, dtype) from error
-    return device.asarray(array, dtype)
-
-
-def _overflow(number: Any, dtype: Any) -> NumberError:
-    return NumberError(
-        f"the Python number {told(number):.60} does not fit into {dtype}, the dtype of the array beside "
-        "it. Convert the array first, x.astype('int64') or x.astype('float64')."
-    )
 
 
 def declared(found: Spec, value: Any, who: str) -> Any:

@@ -18,15 +18,13 @@ LETTERS = np.frombuffer(
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-", np.uint8
 )
 NOT_FINITE = ord(" ")
-MOST_DRAWN = (
-    2**14
-)  # elements of an array that is drawn as a line or as an image; of more, a histogram
-MOST_COUNTED = 2**16  # elements that are looked at for a histogram
+# Arrays of so many elements are drawn as lines or images, larger ones as histograms of so many elements.
+MOST_DRAWN, MOST_COUNTED = 2**14, 2**16
 POINTS, ROWS, COLUMNS, BINS = 48, 14, 36, 18
 
 
 class Glance(NamedTuple):
-    """What a box draws of an array.
+    """The picture of an array that a box shows.
 
     Attributes
     ----------
