@@ -7,12 +7,11 @@ export const MOST_HITS = 12;
 
 export const Search = (Base) => class extends Base {
   find() {
-    const text = this.search.value.trim().toLowerCase(), words = text.split(/\s+/);
+    const text = this.search.value.trim().toLowerCase();
     const found = [];
     if (text) {
       for (const node of this.known.nodes.values()) {
-        const name = node.name.toLowerCase(); // all words are in it, as headlines write "IBM 7m" for IBM/7m
-        if (!node.gone && (name.includes(text) || words.every((word) => name.includes(word)))) found.push(node);
+        if (!node.gone && node.name.toLowerCase().includes(text)) found.push(node);
       }
     }
     found.sort((a, b) => a.name.length - b.name.length);
