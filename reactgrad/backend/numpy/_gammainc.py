@@ -35,9 +35,8 @@ def register(xp: Any, kind: str) -> None:
 
 
 def _stirling(x: Any) -> Any:
-    half = np.power(
-        x, 0.5 * x - 0.25
-    )  # its square may be more than a float holds, times exp(-x) it is less
+    # The square of this may be more than a float holds; times exp(-x) it is less.
+    half = np.power(x, 0.5 * x - 0.25)
     return _ROOT_TWO_PI * half * np.exp(-x) * half * np.exp(remainder(x))
 
 
