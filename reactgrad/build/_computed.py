@@ -23,6 +23,9 @@ from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
 from reactgrad.scheduler import is_stray, told
 
+# So many handles that have died wait for the next read, or the end of a generation that is taken over.
+MOST_WAITING = 64
+
 _new = object.__new__
 
 
@@ -46,7 +49,12 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
         lock.enter_again()
     try:
         host, handle, generations = graph._host, graph._var, graph._generations
-        if host.dropped and graph._programs.building is None:  # while building, nothing is freed
+        if (
+            (dropped := host.dropped)
+            # While a generation is taken over, handles die at each line: a few of them can wait.
+            and (generations.current is None or len(dropped) > MOST_WAITING)
+            and graph._programs.building is None  # while building, nothing is freed
+        ):
             tidy(graph)
         specs = host.specs
         if open_casts and (cast := cast_here()) is not None:

@@ -24,16 +24,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.core._handles import new_var, tidy
+from reactgrad.core._handles import tidy
 from reactgrad.core._rows import number_key
 from reactgrad.flow._autocast import open_casts
 from reactgrad.flow._checkpoint import in_checkpoint
 from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
 from reactgrad.flow._saved import hooks_here, open_hooks
+from reactgrad.nodes._handle import HandleRef
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
 from reactgrad.scheduler import InvariantError
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.build._generation import Generation
@@ -47,6 +49,7 @@ MOST_SEEN = 4096
 MISSES = 4
 
 _OPEN = object()
+_new = object.__new__
 
 
 class Generations:
@@ -120,6 +123,8 @@ class Generations:
                     self.give_up(graph, gen)
                 continue
             if entry is None and (children[root] or host.anchors.get(root)):
+                continue
+            if entry is None and host.data[root] is MISSING:  # never read: building anew is cheaper
                 continue
             if type(host.ops[root]) is not Op:  # a function, which must not be kept alive
                 continue
@@ -270,12 +275,12 @@ class Generations:
             gen = waiting[0]  # the one parked first: a loop takes its generations in turn
             slot = gen.nodes[gen.at]
         if (
-            graph._programs.building is not None
-            or open_casts
+            open_casts
             or in_checkpoint()
             or graph._noted
             or (open_hooks and hooks_here() is not None)
-            or (graph._subgraphs is not None and graph._subgraphs.under_way)
+            or graph._programs.building is not None
+            or ((subgraphs := graph._subgraphs) is not None and subgraphs.under_way)
         ):
             return None
         known = host.attrs[slot]
@@ -298,13 +303,19 @@ class Generations:
         number = topology.next_serial
         topology.next_serial = number + 1
         scheduler.take(slot, number)
-        gen.at += 1
+        at = gen.at = gen.at + 1
         if gen.moved and not gen.moved.isdisjoint(slots):
             host.unbind_steps((slot,))
-        if gen.at == len(gen.nodes):
+        if at == len(gen.nodes):
             self.current = None
             self._misses.pop(gen.key, None)
-        return new_var(graph, slot)
+        # `new_var` written out.
+        var = _new(graph._var)
+        var._graph = graph
+        var._slot = slot
+        (ref := HandleRef(var, host.on_death)).slot = slot
+        host.handles[slot] = ref
+        return var
 
     def wake(self, graph: Core, slot: int, programs: dict[Any, Any]) -> None:
         """Give a result that has taken a parked row the gradients that were parked with it.

@@ -187,6 +187,39 @@ def test_a_loop_that_never_repeats_stops_parking() -> None:
     assert len(g._generations.by_root) <= g._generations.most
 
 
+def test_what_nobody_read_is_built_anew() -> None:
+    g = rg.Graph()
+    x, ws = setting(g)
+    for _ in range(5):
+        model(g, x, ws)
+    assert not g._generations.by_root
+
+
+def test_handles_that_die_while_rows_are_taken_wait_for_few_others() -> None:
+    """A chain of 300 nodes drops 299 handles; what else has died goes with the first 64 of them."""
+    g = rg.Graph()
+    x, ws = setting(g, 100)
+    others: list[rg.Var] = []
+
+    def chain() -> rg.Var:
+        h = x
+        for w in ws:
+            h = rg.tanh(h * w + 0.5)
+            others.clear()
+        return h.sum()
+
+    for _ in range(3):
+        loss = chain()
+        loss.backward()
+    count, built = added(g), len(g)
+    others.append(rg.exp(x))
+    slot = others[0]._slot
+    more = chain()
+    assert count() == 1  # all of the chain was taken over
+    assert not g._scheduler.topology.serial[slot]  # before anything else asked the graph
+    assert (len(g), more.is_stale) == (built + 301, True)
+
+
 def test_another_mode_is_another_node() -> None:
     g = rg.Graph()
     w = g.param([1.0, 2.0])
