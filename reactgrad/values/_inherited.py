@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import compress, count, repeat
 from operator import is_, is_not
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,8 @@ class Model:
 
     Attributes
     ----------
-    calls
-        Those of the origin; another object if it has bound the plan anew.
+    lent, calls
+        Those of the origin; other objects if it has bound the plan anew.
     layout
         ``None`` if the calls cannot be moved.
     groups
@@ -65,6 +66,7 @@ class Model:
         "calls",
         "groups",
         "layout",
+        "lent",
         "rigid",
         "slots",
         "sources",
@@ -74,56 +76,72 @@ class Model:
     )
 
     def __init__(self, origin: Any, plan: Plan, lent: Lent) -> None:
-        self.calls, self.call_slots, self.step_slots = lent.calls, lent.call_slots, lent.step_slots
-        self.views = [slot for slot in plan.slots if slot in origin._view_of]
+        self.lent, self.calls = lent, lent.calls
+        self.call_slots, self.step_slots = lent.call_slots, lent.step_slots
+        self.views: list[int] = []
         self.groups: dict[Spec, list[int]] = {}
         self.sources: list[int] = []
         self.slots: list[int] = []
         self.unbound: dict[int, Any] = {}
         self.rigid: dict[int, Any] = {}
         self.layout: Layout | None = None
-        data, specs, ops = origin.data, origin.specs, origin.ops
-        size = 0
-        for slot in plan.slots:
-            found, array = specs[slot], data[slot]
-            if type(ops[slot]) is not Op or found is None or found.kind != "cpu":
+        slots = plan.slots
+        if {*map(type, map(origin.ops.__getitem__, slots))} != {Op}:
+            return
+        for slot, found in zip(slots, map(origin.specs.__getitem__, slots), strict=True):
+            self.groups.setdefault(found, []).append(slot)
+        if None in self.groups or any(found.kind != "cpu" for found in self.groups):
+            return
+        if origin._view_of:
+            self.views = [slot for slot in slots if slot in origin._view_of]
+            for slot in self.views:
+                self.groups[origin.specs[slot]].remove(slot)
+        if sum(found.nbytes * len(group) for found, group in self.groups.items()) > MOST_BYTES:
+            return
+        arrays: list[Any] = []
+        for found, group in self.groups.items():
+            shape = found.storage
+            there = [*map(origin.data.__getitem__, group)]
+            if not all(_lies(array) and array.shape == shape for array in there):
                 return
-            if slot not in origin._view_of:
-                size += found.nbytes
-                if not _lies(array) or array.shape != found.storage or size > MOST_BYTES:
-                    return
-                self.groups.setdefault(found, []).append(slot)
+            self.slots += group
+            arrays += there
+        read = self._read(origin, plan)
+        if read is None or sum([array.nbytes for array in read[0]]) > MOST_BYTES:
+            return
+        self.unbound = dict.fromkeys([*self.slots, *self.views], UNBOUND)
+        with suppress(ScratchError):
+            self.layout = Layout(lent.calls, arrays + read[0], read[1])
+
+    def _read(self, origin: Any, plan: Plan) -> tuple[list[Any], list[Any]] | None:
+        """Note which nodes the plan reads. Return their arrays, first those without gaps, then others.
+
+        ``None`` if the place of a value is not known.
+        """
+        plain: list[Any] = []
         fixed: list[Any] = []
         for slot in plan.sources(origin.scheduler.topology.parents):
-            found = specs[slot]
+            found, value = origin.specs[slot], origin.data[slot]
             if found is None:
-                return
-            if found.weak is None:
-                if _lies(data[slot]):
-                    self.sources.append(slot)
-                elif type(data[slot]) is np.ndarray:
-                    self.rigid[slot] = data[slot]
-                else:
-                    return
-            elif ops[slot] is CONST:  # the array of its number never changes
-                fixed += origin._literals.get(slot, {}).values()
+                return None
+            if found.weak is not None:
+                if origin.ops[slot] is not CONST:
+                    return None
+                fixed += origin._literals.get(slot, {}).values()  # these never change
+            elif type(value) is not np.ndarray:
+                return None
+            elif value.flags.c_contiguous:
+                self.sources.append(slot)
+                plain.append(value)
             else:
-                return
-        fixed += self.rigid.values()
-        if sum(data[slot].nbytes for slot in self.sources) > MOST_BYTES:
-            return
-        self.slots = [slot for group in self.groups.values() for slot in group]
-        self.unbound = dict.fromkeys([*self.slots, *self.views], UNBOUND)
-        try:
-            self.layout = Layout(
-                lent.calls, [data[slot] for slot in (*self.slots, *self.sources)], fixed
-            )
-        except ScratchError:
-            self.layout = None
+                self.rigid[slot] = value
+        return plain, [*fixed, *self.rigid.values()]
 
-    def holds(self, origin: Any, calls: Any) -> bool:
+    def holds(self, origin: Any, lent: Lent) -> bool:
         """Return whether the origin still has these calls, for these arrays."""
-        if calls is not self.calls:
+        if lent is self.lent:
+            return True  # whoever lends it has compared the arrays
+        if lent.calls is not self.calls:
             return False
         slots = (*self.slots, *self.sources)
         layout = self.layout
@@ -171,7 +189,7 @@ def _model(origin: Any, plan: Plan) -> Model | None:
         lent = _compiled(origin, plan) if asked + 1 == ASKED else None
     if lent is None or type(lent.calls) is not Fused:
         return None
-    if type(model) is not Model or not model.holds(origin, lent.calls):
+    if type(model) is not Model or not model.holds(origin, lent):
         if len(models) >= MOST_LIKE:
             models.clear()
         model = models[plan.slots] = Model(origin, plan, lent)
@@ -192,9 +210,7 @@ def _lent_calls(origin: Any, plan: Plan) -> Lent | None:
     """Return calls that were kept for forks, as long as the values lie where they lay then."""
     calls = origin.lent_calls or {}
     lent = calls.get(plan.slots)
-    if lent is not None and not all(
-        map(is_, map(origin.data.__getitem__, lent.data), lent.data.values())
-    ):
+    if lent is not None and not all(map(is_, origin.data.rows_of(lent.data), lent.data.values())):
         del calls[plan.slots]
         return None
     return lent
@@ -233,27 +249,31 @@ def _hasten(plan: Plan) -> None:
 def _as_there(store: Any, origin: Any, plan: Plan) -> bool:
     """Return whether the nodes of a plan are defined as in the origin."""
     slots = plan.slots
-    if not store.cutoffs.keys().isdisjoint(slots) or not origin.cutoffs.keys().isdisjoint(slots):
-        return False
-    mine, its = store.scheduler.topology, origin.scheduler.topology
-    for here, there in (
-        (mine.parents, its.parents),
-        (mine.serial, its.serial),
-        (store.ops, origin.ops),
-        (store.attrs, origin.attrs),
-        (store.specs, origin.specs),
-    ):
-        if (
-            isinstance(here, Overlay)
-            and isinstance(there, Overlay)
-            and here.ground is there.ground
-            and not here.written
-            and not there.written
-        ):
-            continue
-        if not all(map(is_, map(here.__getitem__, slots), map(there.__getitem__, slots))):
+    for cutoffs in (store.cutoffs, origin.cutoffs):
+        if cutoffs and not cutoffs.keys().isdisjoint(slots):
             return False
-    return True
+    mine, its = store.scheduler.topology, origin.scheduler.topology
+    return (
+        _are_same(mine.parents, its.parents, slots)
+        and _are_same(mine.serial, its.serial, slots)
+        and _are_same(store.ops, origin.ops, slots)
+        and _are_same(store.attrs, origin.attrs, slots)
+        and _are_same(store.specs, origin.specs, slots)
+    )
+
+
+def _are_same(here: Any, there: Any, slots: Sequence[int]) -> bool:
+    """Return whether two columns have the same objects in these rows."""
+    overlays = isinstance(here, Overlay) and isinstance(there, Overlay)
+    if overlays and here.ground is there.ground and len(here) == len(there):
+        written = [*here.keys(), *there.keys()]
+        if len(written) < len(slots) and _are_same_objects(here, there, written):
+            return True  # the other rows are the ground's
+    return _are_same_objects(here, there, slots)
+
+
+def _are_same_objects(here: Any, there: Any, slots: Sequence[int]) -> bool:
+    return all(map(is_, map(here.__getitem__, slots), map(there.__getitem__, slots)))
 
 
 def _taken_over(store: Any, model: Model, layout: Layout) -> Taken | None:

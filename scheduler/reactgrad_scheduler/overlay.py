@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -106,6 +106,12 @@ class Overlay(dict[int, T]):
         size = self._size + len(rows)
         self.update(zip(range(self._size, size), rows, strict=True))
         self._size = size  # last: an interrupt leaves rows that are not counted, and no gap
+
+    def rows_of(self, slots: Collection[int]) -> Iterable[T]:
+        """Return many rows: faster than one by one, if none of them was written here."""
+        if not self.written or self.keys().isdisjoint(slots):
+            return map(self.__missing__, slots)
+        return map(self.__getitem__, slots)
 
     @property
     def written(self) -> int:

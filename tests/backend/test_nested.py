@@ -190,3 +190,17 @@ def test_a_training_step_is_one_call(batch: int) -> None:
     plans = [one.plan.fused for one in g._scheduler.plans._transitions.values() if one.plan.fused]
     assert max(map(len, plans)) == 1
     assert {type(call) for calls in plans for call in calls} == {Program}
+
+
+def test_addresses_in_a_code_are_found_with_and_without_the_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y, z = (np.ones((4, 8)) for _ in range(3))
+    steps = [partial(np.add, x, y, out=z), partial(np.tanh, z, out=z), partial(np.add, z, x, out=y)]
+    code = b"".join([instructions(step) or b"" for step in steps])
+    numbers = np.frombuffer(code, np.int64)
+    places = _nested.places_of_addresses(numbers)
+    at = {one.ctypes.data for one in (x, y, z)}
+    assert [*places] == [i for i, number in enumerate(numbers.tolist()) if number in at]
+    monkeypatch.setattr(_nested, "find_driver", lambda: None)
+    assert [*_nested.places_of_addresses(numbers)] == [*places]

@@ -482,6 +482,61 @@ static PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t count
     Py_RETURN_TRUE;
 }
 
+/* Return the words that lie `offset` bytes behind the beginnings of objects: for arrays, where their elements begin. */
+static PyObject *words_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    intptr_t offset;
+    if (count != 2 || !PyList_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "expected a list and an offset");
+        return NULL;
+    }
+    if (!read_numbers(args + 1, 1, &offset, 1)) {
+        return NULL;
+    }
+    const Py_ssize_t length = PyList_Size(args[0]);
+    PyObject *found = PyBytes_FromStringAndSize(NULL, length * (Py_ssize_t)sizeof(intptr_t));
+    if (found == NULL) {
+        return NULL;
+    }
+    char *words = PyBytes_AsString(found);
+    for (Py_ssize_t i = 0; i < length; i++) {
+        memcpy(words + i * (Py_ssize_t)sizeof(intptr_t), (const char *)PyList_GetItem(args[0], i) + offset, sizeof(intptr_t));
+    }
+    return found;
+}
+
+/* Count the words of a code that are addresses of arrays; write their positions to `found`, if there is memory. */
+static intptr_t count_places(const intptr_t *code, const intptr_t *end, int64_t *found)
+{
+    intptr_t count = 0;
+    for (const intptr_t *row = code; row < end; row = next(row)) {
+        const Loop loop = (Loop)row[LOOP];
+        const int nests = loop == by_rows || loop == product;
+        /* Behind the operands of a nested loop come lengths and the inner loop, and last the result again. */
+        const intptr_t operands = loop == by_rows ? row[DATA] : loop == product ? 3 : row[OPERANDS];
+        for (intptr_t i = 0; i < operands + nests; i++, count++) {
+            if (found) {
+                found[count] = row + HEAD + (i < operands ? i : row[OPERANDS] - 1) - code;
+            }
+        }
+    }
+    return count;
+}
+
+static PyObject *places(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    intptr_t given[2];
+    if (!read_numbers(args, count, given, 2)) {
+        return NULL;
+    }
+    const intptr_t *code = (const intptr_t *)given[0], *end = (const intptr_t *)given[1];
+    PyObject *found = PyBytes_FromStringAndSize(NULL, count_places(code, end, NULL) * (Py_ssize_t)sizeof(int64_t));
+    if (found != NULL) {
+        count_places(code, end, (int64_t *)PyBytes_AsString(found));
+    }
+    return found;
+}
+
 static PyMethodDef methods[] = {
     {"play", (PyCFunction)(void (*)(void))play, METH_FASTCALL,
      PyDoc_STR("Do the instructions that lie from the address `row` to the address `end`.")},
@@ -491,6 +546,10 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Copy the elements of rows with these numbers. Return whether all numbers are in the rows.")},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL,
      PyDoc_STR("Copy elements into rows of zeros, at these numbers. Return whether all numbers are in the rows.")},
+    {"words_at", (PyCFunction)(void (*)(void))words_at, METH_FASTCALL,
+     PyDoc_STR("Return the words that lie so many bytes behind the beginnings of objects.")},
+    {"places", (PyCFunction)(void (*)(void))places, METH_FASTCALL,
+     PyDoc_STR("Return the positions of the words of a code that are addresses of arrays.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from reactgrad.backend.machine._find import find_driver
 from reactgrad.backend.numpy._numpy import UFUNCS
 
 # For these dtypes no loop raises, or calls Python; nor do those of some ufuncs for whole numbers.
@@ -106,3 +107,11 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
     It is the first field after the head of an array's public struct.
     """
     return _pointer_at(id(array) + _HEAD).value
+
+
+def addresses_of(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Return the addresses of the first elements of arrays, as an array of int64."""
+    driver = find_driver()
+    if driver is None:
+        return np.array([*map(address_of, arrays)], np.int64)
+    return np.frombuffer(driver.words_at(arrays, _HEAD), np.int64)

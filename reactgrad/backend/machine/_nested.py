@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend.machine._code import DATA, HEAD, LOOP, OPERANDS, row
+from reactgrad.backend.machine._code import HEAD, OPERANDS, row, rows
 from reactgrad.backend.machine._find import find_driver
 from reactgrad.backend.machine._loops import Loop, address_of, find_loop
 
@@ -160,18 +160,15 @@ def product(x: Any, y: Any, out: Any) -> bytes | None:
     return row(driver, 0, work, numbers, [*steps, 0, 0, 0], out.nbytes)
 
 
-def places_of_addresses(code: Any) -> list[int]:
-    """Return the positions of the words of a code that are addresses of arrays."""
-    nested = {_loop("by rows"): None, _loop("product"): 3}
-    words, at, found = code.tolist(), 0, list[int]()
-    while at < len(words):
-        count, first = words[at + OPERANDS], at + HEAD
-        loop = words[at + LOOP]
-        if loop in nested:
-            # Behind the operands come lengths and a loop, and last the result again: see above.
-            found += range(first, first + (nested[loop] or words[at + DATA]))
-            found.append(first + count - 1)
-        else:
-            found += range(first, first + count)
-        at += HEAD + 2 * count
-    return found
+def places_of_addresses(code: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the positions of the words of a code that are addresses of arrays, as an array of int64."""
+    driver = find_driver()
+    if driver is not None:
+        first = address_of(code)
+        return np.frombuffer(driver.places(first, first + code.nbytes), np.int64)
+    found: list[int] = []  # no instruction nests a loop without the driver
+    begin = 0
+    for one in rows(code.tolist()):
+        found += range(begin + HEAD, begin + HEAD + one[OPERANDS])
+        begin += len(one)
+    return np.array(found, np.int64)

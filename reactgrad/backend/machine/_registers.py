@@ -187,7 +187,7 @@ class Program:
     def code(self) -> tuple[Any, Any]:
         """Return the code, and the places of the words in it that are addresses."""
         if self._places is None:
-            self._places = np.array(places_of_addresses(self._code[0]), np.intp)
+            self._places = places_of_addresses(self._code[0])
         return self._code[0], self._places
 
     @property

@@ -16,7 +16,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from reactgrad.backend.machine._instructions import constants
 from reactgrad.backend.machine._loop_call import LoopCall, Whole
-from reactgrad.backend.machine._loops import address_of
+from reactgrad.backend.machine._loops import address_of, addresses_of
 from reactgrad.backend.machine._registers import ALONE, Fused, Program
 from reactgrad.backend.numpy._in_turn import InTurn
 
@@ -38,12 +38,12 @@ class Layout:
 
     __slots__ = ("_begins", "_calls", "_own", "_programs", "_spans", "arrays")
 
-    def __init__(self, calls: Fused, arrays: Sequence[Any], fixed: Sequence[Any]) -> None:
+    def __init__(self, calls: Fused, arrays: list[Any], fixed: list[Any]) -> None:
         """Find which array each address in the code lies in.
 
         Parameters
         ----------
-        arrays, fixed : sequence of array
+        arrays, fixed : list of array
             Those of ``arrays`` are without gaps, those of ``fixed`` stay where they are.
 
         Raises
@@ -52,15 +52,16 @@ class Layout:
         """
         self.arrays = arrays
         self._calls = calls
-        self._spans = _Spans([*arrays, *fixed, *constants()])
+        self._spans = _Spans(arrays, [*fixed, *constants()])
         self._begins = self._spans.begins[: len(arrays)]
         # Scratch of steps, and arrays that they have made of attributes. Two graphs may not share these.
         self._own: list[Any] = []
         programs = [(at, call) for at, call in enumerate(calls) if isinstance(call, Program)]
         if not all(program.is_whole for _, program in programs):
             raise ScratchError
-        codes = [call.code() for _, call in programs]
-        if any(self._spans.of(*code) is None for code in codes):
+        codes = [program.code() for _, program in programs]
+        lies_in = [self._spans.of(*code) for code in codes]
+        if any(which is None for which in lies_in):
             seen = {id(array) for array in arrays}
             for _, program in programs:
                 for array in program.arrays(_arrays_of):
@@ -69,11 +70,11 @@ class Layout:
                         self._own.append(array)
             if not all(one.flags.c_contiguous for one in self._own):
                 raise ScratchError
-            self._spans = _Spans([*arrays, *self._own, *fixed, *constants()])
+            self._spans = _Spans([*arrays, *self._own], [*fixed, *constants()])
+            lies_in = [self._spans.of(*code) for code in codes]
         # By position of the call: the program, its code, the words that are addresses, and their arrays.
         self._programs: list[tuple[int, Program, Any, Any, Any]] = []
-        for (at, program), (code, places) in zip(programs, codes, strict=True):
-            which = self._spans.of(code, places)
+        for (at, program), (code, places), which in zip(programs, codes, lies_in, strict=True):
             if which is None:
                 raise ScratchError
             self._programs.append((at, program, code.copy(), places, which))
@@ -123,9 +124,11 @@ class Layout:
 class _Spans:
     """Arrays by the addresses between which they lie."""
 
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        self.begins = np.array([*map(address_of, arrays)], np.int64)
-        lengths = [one.nbytes if one.flags.c_contiguous else _length(one) for one in arrays]
+    def __init__(self, arrays: list[Any], fixed: list[Any]) -> None:
+        """``arrays`` are without gaps."""
+        self.begins = addresses_of([*arrays, *fixed])
+        lengths = [one.nbytes for one in arrays]
+        lengths += [one.nbytes if one.flags.c_contiguous else _length(one) for one in fixed]
         ends = self.begins + np.array(lengths, np.int64)
         self._order = np.argsort(self.begins, kind="stable")
         self._first, self._last = self.begins[self._order], ends[self._order]
