@@ -68,8 +68,9 @@ class Changes(Reads):
 
     def changed_again(self, leaves: Leaves) -> None:
         """Do what ``changed`` does for leaves that all live and had values before."""
-        journal = self.versions.journal
-        self.staleness.pending.update(leaves.slots)
+        journal, pending = self.versions.journal, self.staleness.pending
+        if not (pending and journal and journal[-1] is leaves):  # else they all wait already
+            pending.update(leaves.slots)
         journal.append(leaves)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()

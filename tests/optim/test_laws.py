@@ -202,6 +202,31 @@ def test_sets_between_steps_count() -> None:
         assert np.array_equal(one.value, two.value)
 
 
+def test_steps_in_turn_with_reads_of_parts_and_sets() -> None:
+    """Whatever lies between two steps, each value is that of the params at present."""
+    g = rg.Graph()
+    params = [g.param(np.full(2, float(k + 1))) for k in range(4)]
+    squares = [one * one for one in params]
+    loss = rg.sum(rg.concatenate(squares))
+    opt = rg.optim.SGD(params, lr=0.125)
+    loss.backward()
+    acts = [
+        opt.step,
+        lambda: squares[0].value,
+        lambda: params[1].set([5.0, 6.0]),
+        lambda: loss.value,
+    ]
+    for number in np.random.default_rng(3).integers(0, 4, 60):
+        acts[number]()
+        if number == 0:
+            opt.step()
+        if number == 1:
+            np.testing.assert_array_equal(squares[0].value, params[0].value ** 2)
+        if number == 3:
+            assert loss.value == sum(float((one.value**2).sum()) for one in params)
+    g._scheduler.check()
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_steps_in_a_transaction_that_fails_give_values_and_moments_back(name: str) -> None:
     g, params, loss = mlp()
