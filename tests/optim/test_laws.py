@@ -54,7 +54,7 @@ def test_a_step_is_one_new_version_and_no_node(name: str, model: Any) -> None:
     assert len(g) == nodes
     assert [one.value_version for one in params] == [9] * len(params)
     assert loss.value < before
-    g.check_invariants() if hasattr(g, "check_invariants") else g._scheduler.check()
+    g.check_invariants()
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -224,7 +224,7 @@ def test_steps_in_turn_with_reads_of_parts_and_sets() -> None:
             np.testing.assert_array_equal(squares[0].value, params[0].value ** 2)
         if number == 3:
             assert loss.value == sum(float((one.value**2).sum()) for one in params)
-    g._scheduler.check()
+    g.check_invariants()
 
 
 @pytest.mark.parametrize("name", KINDS)
