@@ -66,7 +66,7 @@ def first_weights(dag: Dag) -> np.ndarray:
 class Model:
     """The DAG as a reactgrad graph."""
 
-    def __init__(self, dag: Dag, batch: int, jit: bool = False) -> None:
+    def __init__(self, dag: Dag, batch: int, jit: bool | None = False) -> None:
         self.graph = rg.Graph(jit=jit)
         self.inputs = [self.graph.input(np.zeros(batch)) for _ in range(INPUTS)]
         self.weights = [

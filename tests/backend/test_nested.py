@@ -15,6 +15,7 @@ from reactgrad.backend.machine import _nested
 from reactgrad.backend.machine._find import find_driver
 from reactgrad.backend.machine._instructions import instructions
 from reactgrad.backend.machine._registers import Program
+from reactgrad.backend.numpy._in_turn import Joined
 
 pytestmark = pytest.mark.skipif(find_driver() is None, reason="needs the driver")
 
@@ -190,6 +191,46 @@ def test_a_training_step_is_one_call(batch: int) -> None:
     plans = [one.plan.fused for one in g._scheduler.plans._transitions.values() if one.plan.fused]
     assert max(map(len, plans)) == 1
     assert {type(call) for calls in plans for call in calls} == {Program}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_joined_values(axis: int, dtype: str) -> None:
+    """Along the first axis the copies are instructions; parts along others have gaps."""
+    rng = np.random.default_rng(0)
+    same = [drawn(rng, (3, 3), dtype) for _ in range(3)]
+    values = [same[0], np.empty((0, 3) if axis == 0 else (3, 0), dtype), *same[1:]]
+    right = np.concatenate(values, axis)
+    out = np.empty_like(right)
+    step = Joined(np.concatenate, values, out, axis)
+    for part, value in step.copies():
+        np.copyto(part, value)
+    assert same_bits(out, right)
+    if axis == 0 and all(one.flags.c_contiguous for one in values):
+        assert played(step, out)
+
+
+def test_many_gradients_read_as_one_array_are_one_call() -> None:
+    """Values and gradients of a what-if, whose addresses have moved, are those of a fresh graph."""
+
+    def model(number: float) -> tuple[rg.Graph, rg.Var, rg.Var]:
+        g = rg.Graph()
+        x = g.input(number)
+        weights = [g.param(float(k + 1)) for k in range(40)]
+        y = x
+        for w in weights:
+            y = rg.tanh(y * w)
+        return g, x, rg.stack(rg.grad(y, weights))
+
+    g, x, block = model(0.0)
+    for k in range(40):
+        x.set(k / 40)
+        block.value
+    (plan,) = g._scheduler.plans.bound(1)
+    assert [type(call) for call in plan.fused] == [Program]
+    for k in range(4):
+        with g.whatif({x: 0.3 + k}) as w:
+            np.testing.assert_array_equal(w[block].value, model(0.3 + k)[2].value)
 
 
 def test_addresses_in_a_code_are_found_with_and_without_the_driver(

@@ -19,7 +19,7 @@ from reactgrad.backend.machine._find import find_driver
 from reactgrad.backend.machine._loop_call import LoopCall
 from reactgrad.backend.machine._loops import COMPARISONS, address_of, find_loop
 from reactgrad.backend.machine._nested import broadcast, product, reduced
-from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._in_turn import InTurn, Joined
 
 # Steps on more elements gain nothing: the time goes into the elements, not into the call.
 MOST_ELEMENTS: Final = 8192
@@ -44,6 +44,10 @@ def constants() -> list[Any]:
     return [*_numbers.values()]
 
 
+# The kinds of steps that may have instructions, besides those that bring their own.
+_KINDS: Final = frozenset([partial, InTurn, Joined])
+
+
 def instructions(step: Callable[[], object] | None) -> bytes | None:
     """Return the instructions that do what `step` does; ``None`` if no loop does it.
 
@@ -51,7 +55,7 @@ def instructions(step: Callable[[], object] | None) -> bytes | None:
     """
     if type(step) is LoopCall:
         return step.code
-    if type(step) is not partial and type(step) is not InTurn:
+    if type(step) not in _KINDS:
         return None
     code = getattr(step, "code", _UNREAD)
     if code is _UNREAD:
@@ -61,8 +65,9 @@ def instructions(step: Callable[[], object] | None) -> bytes | None:
 
 def _read(step: Any) -> bytes | None:
     if type(step) is InTurn:
-        parts = [instructions(call) for call in step.calls]
-        return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
+        return _all([instructions(call) for call in step.calls])
+    if type(step) is Joined:
+        return _all([_copy(part, value) for part, value in step.copies()])
     function, args, keywords = step.func, step.args, step.keywords
     if type(function) is np.ufunc:
         out = keywords.get("out", args[-1])
@@ -85,6 +90,11 @@ def _read(step: Any) -> bytes | None:
     return None
 
 
+def _all(parts: list[bytes | None]) -> bytes | None:
+    """Return the instructions in turn; ``None`` if one is missing."""
+    return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
+
+
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
     operands = _operands(*inputs, out)
     if operands is None:
@@ -102,7 +112,7 @@ def _compared(ufunc: np.ufunc, inputs: tuple[Any, ...], mask: Any, out: Any) -> 
         _call(np.positive, (zero,), out),
         _copy(out, one, where=mask),
     ]
-    return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
+    return _all(parts)
 
 
 def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) -> bytes | None:

@@ -18,7 +18,7 @@ from reactgrad.backend.machine._instructions import constants
 from reactgrad.backend.machine._loop_call import LoopCall, Whole
 from reactgrad.backend.machine._loops import address_of, addresses_of
 from reactgrad.backend.machine._registers import ALONE, Fused, Program
-from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._in_turn import InTurn, Joined
 
 Step = Callable[[], object]
 
@@ -157,6 +157,8 @@ def _arrays_of(step: Any) -> Iterator[Any]:
     found: list[Any] = []
     if isinstance(step, LoopCall):
         found = [one.array if isinstance(one, Whole) else one for one in step.operands]
+    elif isinstance(step, Joined):
+        found = [*step.values, step.out]
     elif isinstance(step, partial):
         found = [*step.args, *step.keywords.values(), getattr(step, "mask", None)]
     for array in found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,39 @@ class InTurn:
     def __call__(self) -> None:
         for call in self.calls:
             call()
+
+
+class Joined:
+    """A step that joins arrays along an axis.
+
+    Attributes
+    ----------
+    values, out
+        The arrays, all with the axes of the result, and the result.
+    code : bytes or None
+        Instructions of the register machine; set when first needed.
+    """
+
+    __slots__ = ("_axis", "_concatenate", "code", "out", "values")
+
+    def __init__(
+        self, concatenate: Callable[..., Any], values: Sequence[Any], out: Any, axis: int
+    ) -> None:
+        self._concatenate, self._axis = concatenate, axis
+        self.values, self.out = values, out
+        self.code: bytes | None
+
+    def __call__(self) -> None:
+        self._concatenate(self.values, self._axis, self.out)
+
+    def copies(self) -> Iterator[tuple[Any, Any]]:
+        """Yield each part of the result with the array that is copied there, empty ones left out."""
+        before = (slice(None),) * (self._axis % self.out.ndim)
+        end = 0
+        for value in self.values:
+            begin, end = end, end + value.shape[len(before)]
+            if value.size:
+                yield self.out[(*before, slice(begin, end))], value
 
 
 class Unrolled(Calls):

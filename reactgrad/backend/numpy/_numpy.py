@@ -12,7 +12,7 @@ from reactgrad.backend._libraries import add_library
 from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy import _chain, _scatter
-from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._in_turn import InTurn, Joined
 from reactgrad.backend.numpy._stretched import stretched
 from reactgrad.backend.numpy._sums import ALONE, WIDER, axes_to, slices_step, sum_step
 from reactgrad.backend.numpy._views import copied, refilled
@@ -332,13 +332,12 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
         # A real operand moves along the real axis only.
         return bind_sum_to((x.real if like.dtype.kind == "f" else x,), out, ())
 
-    def join(*operands: Any) -> None:
-        *values, out, axis = operands
-        xp.concatenate(values, axis=axis, out=out)
+    def bind_concatenate(inputs: Sequence[Any], out: Any, attrs: tuple[int]) -> Joined:
+        return Joined(xp.concatenate, inputs, out, attrs[0])
 
-    def pile(*operands: Any) -> None:
-        *values, out, axis = operands
-        xp.stack(values, axis=axis, out=out)
+    def bind_stack(inputs: Sequence[Any], out: Any, attrs: tuple[int]) -> Joined:
+        axis = attrs[0] % out.ndim
+        return Joined(xp.concatenate, [xp.expand_dims(x, axis) for x in inputs], out, axis)
 
     def getitem(x: Any, out: Any, index: Any) -> None:
         out[...] = x[index.parts]
@@ -443,8 +442,8 @@ def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_ke
     register_kernel("chain_over", kind, chain(xp.divide, lambda g, x: g == 0))
     register_binder("astype", kind, bind_astype)
     register_binder("relu", kind, bind_relu)
-    register_kernel("concatenate", kind, join)
-    register_kernel("stack", kind, pile)
+    register_binder("concatenate", kind, bind_concatenate)
+    register_binder("stack", kind, bind_stack)
     register_kernel("getitem", kind, getitem)
     register_kernel("gather", kind, gather)
     register_binder("pick", kind, bind_pick)
