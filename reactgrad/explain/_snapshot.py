@@ -265,12 +265,10 @@ def _unchanged(
     if former is None or scheduler.computing:
         return {}
     scheduler.versions.settle()
-    number, version, errors = (
-        scheduler.topology.number,
-        scheduler.versions.version,
-        scheduler.errors,
-    )
-    marks = host.frozen, host.pins, host.kept, scheduler.dropped, host.cutoffs
+    version, errors = scheduler.versions.version, scheduler.errors
+    frozen, pins, kept, dropped = host.frozen, host.pins, host.kept, scheduler.dropped
+    cutoffs, topology = host.cutoffs, scheduler.topology
+    number = topology.number if topology.numbers else topology.serial.__getitem__
     found: dict[int, NodeSnapshot] = {}
     for slot in slots:
         node = former.by_key.get(number(slot))
@@ -282,8 +280,11 @@ def _unchanged(
             and node.state not in ("running", "error")
             and node.version == version[slot]
             and host.name_of.get(slot) == (node.name if node.named else None)
-            and [slot in mark for mark in marks]
-            == [node.frozen, node.pinned, node.kept, node.released, node.cutoff]
+            and (slot in frozen) is node.frozen
+            and (slot in pins) is node.pinned
+            and (slot in kept) is node.kept
+            and (slot in dropped) is node.released
+            and (slot in cutoffs) is node.cutoff
         ):
             found[slot] = node
     return found
@@ -296,7 +297,10 @@ def _weights(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
     found: dict[tuple[int, int], str] = {}
     scheduler, host = graph._scheduler, graph._host
     number = scheduler.topology.number
-    for slot in slots if WEIGHTED else ():
+    ops = {id(op): op for op in host.ops}  # few, so that a graph without neurons is not gone over
+    if not any(getattr(op, "name", "") in WEIGHTED for op in ops.values()):
+        return found
+    for slot in slots:
         first = WEIGHTED.get(getattr(host.ops[slot], "name", ""))
         if first is None or slot in host.owners or slot in host.pins:
             continue
@@ -329,7 +333,8 @@ def snapshot_of_run(graph: Core, run: Run, times: Iterable[tuple[int, float]] = 
             for slots in lists
         ]
         spent = {number(slot): seconds for slot, seconds in times if serial[slot]}
-        computed = sum(not leaf[slot] for slot in slots_in_order(graph))
+        slots = slots_in_order(graph)
+        computed = len(slots) - sum(map(bool, map(leaf.__getitem__, slots)))
         return RunSnapshot(ran, cut_off, skipped, rebuilt, failed, run.seconds, spent, computed)
 
 
@@ -356,13 +361,17 @@ def key_of(graph: Core, var: Handle) -> int:
 
 def vars_of(graph: Core, keys: Collection[int]) -> dict[int, Handle]:
     """Return the nodes with these keys, as far as they still exist."""
-    wanted = set(keys)
     with graph._lock:
         tidy(graph)
         graph._shapes.clear(graph)
-        number = graph._scheduler.topology.number
-        found = {number(slot): slot for slot in slots_in_order(graph) if number(slot) in wanted}
-        return {key: handle(graph, found[key]) for key in keys if key in found}
+        return {key: handle(graph, slot) for key, slot in slots_of(graph, keys).items()}
+
+
+def slots_of(graph: Core, keys: Iterable[int]) -> dict[int, int]:
+    """Return the slots of the nodes with these keys, as far as they still exist."""
+    with graph._lock:
+        found, removed = graph._scheduler.topology.by_number(), graph._host.removed
+        return {key: found[key] for key in keys if key in found and found[key] not in removed}
 
 
 def computing(graph: Core) -> list[int]:

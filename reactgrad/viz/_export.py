@@ -17,9 +17,25 @@ from reactgrad.core._arguments import var_of
 from reactgrad.core._core import Core
 from reactgrad.core._names import by_name
 from reactgrad.explain._record import Recording
-from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
+from reactgrad.explain._snapshot import (
+    RunSnapshot,
+    Snapshot,
+    key_of,
+    slots_of,
+    snapshot,
+    snapshot_of_run,
+)
 from reactgrad.nodes._handle import Handle
-from reactgrad.viz._messages import ERROR, VALUE, Message, frame_message, graph_message, why_message
+from reactgrad.viz._glance import glances
+from reactgrad.viz._messages import (
+    ERROR,
+    VALUE,
+    Message,
+    flow_message,
+    frame_message,
+    graph_message,
+    why_message,
+)
 from reactgrad.viz._page import program, read, style
 from reactgrad.viz._paths import WithoutFolders
 from reactgrad.viz._picture import ORDER, Layer, Options, look
@@ -28,6 +44,7 @@ from reactgrad.viz._view import view_message
 
 MOST_PLAIN = 2**18  # letters of data that are written as they are; more are compressed
 MOST_FACTS = 500  # the most nodes with an explanation in words
+MOST_GLANCES = 8000  # the most nodes whose arrays can be drawn
 
 # Content security: no request can leave the page, whatever text it contains.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
@@ -77,8 +94,8 @@ def replayed(
     fold: int | None,
     limit: int,
 ) -> Message:
-    """Return all messages that the page will get: ``graph``, ``frames``, ``views``, and ``why`` by
-    key.
+    """Return all messages that the page will get: ``graph``, ``frames``, ``views``, ``glances``,
+    ``flow``, and ``why`` by key.
     """
     now = snapshot(graph, None, True)
     snapshots, runs = _recorded(graph, log, now)
@@ -112,7 +129,17 @@ def replayed(
         _shorten(message, short)
     for facts in why.values():
         facts |= {"text": short(facts["text"]), "value": short(facts["value"])}
-    return {"graph": graph_told, "frames": frames, "views": views, "why": why}
+    # Nodes in the views come first: of a very large graph the others stay without a drawing.
+    drawn = [*keys, *(node.key for node in now.nodes if node.key not in keys)][:MOST_GLANCES]
+    found = glances(graph, slots_of(graph, drawn))
+    return {
+        "graph": graph_told,
+        "frames": frames,
+        "views": views,
+        "why": why,
+        "glances": {"kind": "glances", "found": found},
+        "flow": flow_message(graph),
+    }
 
 
 def _shorten(message: Message, short: WithoutFolders) -> None:

@@ -24,8 +24,10 @@ from reactgrad.scheduler import told
 from reactgrad.viz._ask import asked, drawn
 from reactgrad.viz._dot import MOST_LETTERS, WORDS
 from reactgrad.viz._draw import laid_out
+from reactgrad.viz._glance import glance
 from reactgrad.viz._picture import Options, look
 from reactgrad.viz._text import shown, shown_lines
+from reactgrad.viz._thumbnail import thumbnail
 
 MOST_BOXES = 60  # in a picture within a notebook
 MOST_WIDE = 1600.0  # points of such a picture; it is shown at half that size, if need be
@@ -99,7 +101,10 @@ def _(thing: Handle) -> str:
     }
     table = _table([(word, text) for word, text in rows.items() if text])
     value = present(thing._graph, thing)
-    return _card(shown(node.name, 80), table, "" if value is None else _text(abbreviated(value)))
+    seen = glance(value)
+    drawn = "" if seen is None else thumbnail(seen)
+    text = "" if value is None else _text(abbreviated(value))
+    return _card(shown(node.name, 80), table, drawn, text)
 
 
 # Print options for arrays. Objects in them get a text that never raises.

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, get_args
 
 import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.core._core import Core
+from reactgrad.explain._passage import passage
 from reactgrad.explain._search import explain
 from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
 from reactgrad.nodes._cutoff import Tolerance
@@ -89,9 +91,8 @@ def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) 
         earlier = former.get(node.key)
         if earlier is node:  # taken from there
             continue
-        state = _state(node)
-        if earlier is None or _state(earlier) != state:
-            states[str(node.key)] = state
+        if earlier is None or _told(earlier) != _told(node):
+            states[str(node.key)] = _state(node)
     computed = _computed(now)
     return {"kind": "frame", "states": states, "runs": [_run(run, computed) for run in runs]}
 
@@ -118,6 +119,11 @@ def why_message(graph: Core, key: int, var: Any) -> Message:
 def table_message(graph: Core, key: int, var: Any, start: int) -> Message:
     """Return a page of the value of one node as a table."""
     return {"kind": "table", "key": key, "table": table(present(graph, var), start)}
+
+
+def flow_message(graph: Core) -> Message:
+    """Return where gradients pass, as nodes whose values say how much, and where they stop."""
+    return {"kind": "flow", **passage(graph)._asdict()}
 
 
 def control(
@@ -184,7 +190,10 @@ def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
     return now.dtype.type(value) if isinstance(now, np.generic) else type(now)(value)
 
 
-KINDS = ("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute", "table")
+KINDS = (
+    *("set", "why", "view", "cancel", "open", "shut", "settle", "mode", "compute", "table"),
+    *("sight", "flow"),
+)
 MODES = ("once", "asked")  # what a change does: compute at once, or when that is asked for
 
 _KINDS = {
@@ -216,12 +225,12 @@ def flaw(message: Any) -> str | None:
             return f"there is no part {told(focus):.60}"
     if kind == "mode" and message.get("mode") not in MODES:
         return f"there is no mode {told(message.get('mode')):.60}"
-    if kind == "compute":
+    if kind in ("compute", "sight"):
         keys = message.get("keys")
-        if keys is not None and not (
+        if (keys is not None or kind == "sight") and not (
             isinstance(keys, list) and keys and all(_key(one) is not None for one in keys)
         ):
-            return f"'compute' needs the keys of nodes, not {told(keys):.60}"
+            return f"{kind!r} needs the keys of nodes, not {told(keys):.60}"
     if kind == "table" and _key(message.get("start")) is None:
         return f"'table' needs the number of a row, not {told(message.get('start')):.60}"
     if kind not in KINDS:
@@ -268,6 +277,9 @@ def _fixed(
     ]
 
 
+_told = attrgetter("state", "outcome", "version", "shape", "value", "seconds", "error")
+
+
 def _state(node: NodeSnapshot) -> list[Any]:
     """Return state, outcome, version, shape, value, milliseconds and error."""
     spent = None if node.seconds is None else round(node.seconds * 1e3, 6)
@@ -284,7 +296,8 @@ def _state(node: NodeSnapshot) -> list[Any]:
 
 def _computed(now: Snapshot) -> int:
     """Return the number of computed nodes."""
-    return sum(node.kind in ("op", "function") for node in now.nodes)
+    kinds = [node.kind for node in now.nodes]
+    return kinds.count("op") + kinds.count("function")
 
 
 def _run(run: RunSnapshot, computed: int) -> Message:

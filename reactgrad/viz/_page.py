@@ -14,8 +14,8 @@ from pathlib import Path
 HERE = Path(__file__).parent / "page"
 # Each imports from those before it only.
 MODULES = (
-    *("text", "elements", "shapes", "known", "picture", "layout", "figures"),
-    *("boxes", "controls", "panel", "search", "moving", "story", "seeing", "explorer"),
+    *("text", "elements", "shapes", "known", "picture", "layout", "figures", "glances"),
+    *("flow", "boxes", "controls", "panel", "search", "moving", "story", "seeing", "explorer"),
 )
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[a-z]+\.js\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |class |function |async )", re.MULTILINE)

@@ -23,16 +23,19 @@ from reactgrad.explain._snapshot import (
     computing,
     finished,
     key_of,
+    slots_of,
     snapshot,
     snapshot_of_run,
     vars_of,
 )
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import CollectorPause, told_error
+from reactgrad.viz._glance import glances
 from reactgrad.viz._messages import (
     Message,
     control,
     flaw,
+    flow_message,
     frame_message,
     graph_message,
     table_message,
@@ -46,6 +49,7 @@ from reactgrad.viz._view import view_message
 FRAME = 1 / 30  # least seconds between two messages about states
 LOOK = 0.05  # seconds between two checks of which node is being computed
 MOST_CONTROLS = 60
+MOST_IN_SIGHT = 600  # nodes whose arrays pages have in sight; the latest are kept
 
 
 class Session:
@@ -90,6 +94,8 @@ class Session:
         self._shown: Snapshot | None = None  # the state that the pages have
         self._targets: list[int] = []
         self._controlled: list[int] = []
+        # The slots of nodes whose arrays pages have in sight, by their keys.
+        self._in_sight: dict[int, int] = {}
         self._pages = 0
         self._follower: Follower | None = None
         # Notes of the thread that messages come in on, under `_lock`; `_due` is set when there are
@@ -191,6 +197,10 @@ class Session:
         elif kind == "table":
             for key, var in vars_of(self._graph, [int(ask["key"])]).items():
                 self._send(table_message(self._graph, key, var, int(ask["start"])))
+        elif kind == "sight":
+            self._look_at([int(key) for key in ask["keys"]])
+        elif kind == "flow":
+            self._send(flow_message(self._graph))
         elif kind == "mode":
             self._mode = ask["mode"]
             self._send({"kind": "mode", "mode": self._mode})
@@ -211,6 +221,16 @@ class Session:
             self._shown = snapshot(self._graph, None, True)
             self._send(self._described(self._shown, edit=True))
             self._show()
+
+    def _look_at(self, keys: Sequence[int]) -> None:
+        """Send what boxes draw of these nodes, and do so again with each frame in which one differs."""
+        found = slots_of(self._graph, keys[-MOST_IN_SIGHT:])
+        for key in found:
+            self._in_sight.pop(key, None)
+        self._in_sight |= found
+        for key in [*self._in_sight][:-MOST_IN_SIGHT]:
+            del self._in_sight[key]
+        self._send({"kind": "glances", "found": glances(self._graph, found)})
 
     def _set(self, sets: Mapping[int, Any]) -> str:
         """Set inputs to the latest values. Return what stood against some of them, or nothing."""
@@ -299,7 +319,13 @@ class Session:
         planned = self._plan(now)
         if planned != self._planned:
             self._planned = told["planned"] = planned
-        self._send(frame_message(former, now, runs) | told)
+        frame = frame_message(former, now, runs)
+        seen = {
+            key: self._in_sight[key] for key in map(int, frame["states"]) if key in self._in_sight
+        }
+        if seen:
+            told["glances"] = glances(self._graph, seen)
+        self._send(frame | told)
         self._shown = now
 
     def _open(self, page: Any) -> None:
@@ -341,7 +367,7 @@ class Session:
 
     def _plan(self, now: Snapshot) -> list[int]:
         """Return the nodes that a read of the targets would run."""
-        if not any(node.state == "stale" for node in now.nodes):
+        if "stale" not in [node.state for node in now.nodes]:
             return []
         try:
             targets = vars_of(self._graph, self._targets).values()

@@ -181,11 +181,21 @@ class Topology:
         found += [slot for slot, one in self.numbers.items() if one == number]
         return next((slot for slot in found if self.number(slot) == number), None)
 
+    def by_number(self) -> dict[int, int]:
+        """Return the slots of all live nodes by their numbers."""
+        found = dict(zip(self.serial, range(len(self.serial)), strict=True))
+        found.pop(0, None)
+        renumbered = [slot for slot in self.numbers if self.serial[slot]]
+        for slot in renumbered:  # first all: the number of one may be the serial of another
+            del found[self.serial[slot]]
+        found.update([(self.numbers[slot], slot) for slot in renumbered])
+        return found
+
     def slots(self) -> list[int]:
         """Return the slots of all live nodes in order of creation."""
         serial = self.serial
         order = self.number if self.numbers else serial.__getitem__
-        return sorted((s for s in range(len(serial)) if serial[s]), key=order)
+        return sorted([slot for slot, one in enumerate(serial) if one], key=order)
 
     def ancestors(
         self, targets: Iterable[int], keep: Callable[[int], object] | None = None

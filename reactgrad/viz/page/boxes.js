@@ -1,9 +1,16 @@
 // A view, drawn: boxes, lines and frames, and what each box says.
 
 import { setSvgText, setText, svg } from "./elements.js";
+import { THUMB, thumb } from "./glances.js";
 import { lookOf } from "./known.js";
 import { HEIGHT, WIDTH, outline } from "./shapes.js";
 import { GLYPHS, ORDER, WORDS, count, fitted, plain, some, time } from "./text.js";
+
+/** Say the axes of a shape such as float64[2, 3]: "2 × 3", "7 values". */
+function axesOf(shape) {
+  const axes = shape.slice(shape.indexOf("[") + 1, -1).split(", ");
+  return axes.length > 1 ? axes.join(axes.length > 2 ? "×" : " × ") : some(+axes[0], "value");
+}
 
 export const Boxes = (Base) => class extends Base {
   lay() {
@@ -11,7 +18,7 @@ export const Boxes = (Base) => class extends Base {
     this.layer.value = view.layer;
     this.frames.replaceChildren(...view.frames.map((frame) => svg("g", {},
       svg("rect", { x: frame.x, y: frame.y, width: frame.width, height: frame.height, rx: 8 }),
-      setSvgText(svg("text", { x: frame.x + 8, y: frame.y + 14 }), plain(frame.label, 40)))));
+      setSvgText(svg("text", { x: frame.x + 8, y: frame.y + 12 }), plain(frame.label, 40)))));
     this.lines.replaceChildren(...view.lines.map((line) => svg("path", {
       d: line.path, "data-from": view.boxes[line.from].key, "data-to": view.boxes[line.to].key, class: `rg-line${line.detached ? " rg-detached" : ""}${line.read ? " rg-read" : ""}${line.mark ? ` rg-${line.mark}` : ""}`,
       "marker-end": line.detached ? "url(#rg-bar)" : "url(#rg-arrow)",
@@ -28,7 +35,7 @@ export const Boxes = (Base) => class extends Base {
     this.boxes = view.boxes.map((box, i) => {
       const shape = svg("path", { class: "rg-shape" });
       const rows = [-13, 4, 20].map((y, row) => svg("text", { y, class: `rg-row${row}` }));
-      const drawn = { box, shape, rows, told: "" };
+      const drawn = { box, shape, rows, told: "", glance: null, thumb: null };
       drawn.group = svg("g", {
         class: "rg-box", transform: `translate(${box.x} ${box.y})`, role: "button", tabindex: -1, "data-key": box.node ?? box.key,
         onclick: () => this.choose(drawn), onpointerenter: () => this.hover(box.node, drawn), onpointerleave: () => this.hover(null),
@@ -46,6 +53,7 @@ export const Boxes = (Base) => class extends Base {
     this.back.hidden = !view.focus;
     this.settle.hidden = !this.compared;
     this.moved = false;
+    this.layFlow();
     this.layMini();
     this.fit();
     if (this.wanted != null && this.boxOf.has(this.wanted)) this.bringUp(this.wanted);
@@ -67,10 +75,25 @@ export const Boxes = (Base) => class extends Base {
       drawn.group.dataset.look = told.look;
       drawn.group.setAttribute("class", `rg-box ${told.classes.join(" ")}`);
       drawn.group.setAttribute("aria-label", told.label);
+      this.drawThumb(drawn, told.glance);
       told.rows.forEach((text, i) => {
-        setText(drawn.rows[i], fitted(text, i ? "12px system-ui, sans-serif" : "600 13px system-ui, sans-serif", WIDTH - 26));
+        const font = i ? "12px system-ui, sans-serif" : "600 13px system-ui, sans-serif", beside = i === 1 && told.glance;
+        const room = WIDTH - 26 - (beside ? THUMB.wide + 8 : 0), fits = fitted(text, font, room);
+        // Beside its drawing, the axes of an array say more than its first element.
+        setText(drawn.rows[i], beside && fits !== text ? fitted(told.axes, font, room) : fits);
       });
     }
+  }
+
+  /** Draw an array beside its text. */
+  drawThumb(drawn, glance) {
+    const same = JSON.stringify(glance?.slice(1, 4)) === JSON.stringify(drawn.glance?.slice(1, 4));
+    drawn.glance = glance;
+    if (same) return;
+    drawn.thumb?.remove();
+    drawn.thumb = null;
+    drawn.rows[1].setAttribute("x", glance ? -(THUMB.wide + 8) / 2 : 0);
+    if (glance) drawn.group.append(drawn.thumb = svg("g", { transform: `translate(${(WIDTH - 26 - THUMB.wide) / 2} 0)` }, thumb(glance)));
   }
 
   /** Light the lines along which a change reaches what is to run. */
@@ -107,13 +130,15 @@ export const Boxes = (Base) => class extends Base {
     const words = !state ? [box.mark || WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
       : classes.includes("rg-wait") ? ["would run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
-    const now = state && (state.value || (state.was ? `was ${state.was}` : state.shape));
+    const now = state && (state.value || (state.was ? `was ${state.was}` : state.shape === "unknown" ? "" : state.shape));
     const value = state ? plain(state.state === "error" ? state.error : now) : "";
     const side = this.sideOf([box.node]);
-    if (side) words.splice(0, 1, { both: "in both runs", former: `only run ${count(this.other + 1 + this.known.dropped)}`, latter: "only this run" }[side]);
+    if (side) words.splice(0, words.length, { both: "in both runs", former: `only run ${count(this.other + 1 + this.known.dropped)}`, latter: "only this run" }[side]);
     const label = [plain(node.name), node.gradient ? "adjoint" : node.type, WORDS[look], box.mark, ...node.marks,
       state && `version ${state.version}`, value, classes.includes("rg-plan") && "will run"];
-    return { look, classes, rows: [name, value, words.join(" · ")], label: label.filter(Boolean).join(", ") };
+    const glance = this.glanceOf(box.node, state);
+    const axes = glance ? axesOf(state.shape) : "";
+    return { look, classes, glance, axes, rows: [name, value, words.join(" · ")], label: label.filter(Boolean).join(", ") };
   }
 
   ofScope(box, states, preview) {

@@ -8,8 +8,10 @@
 //             and what is to run for it                   and those that have ended
 //      table  some rows of an array
 //      mode   what a change does                 problem  a line of text, or ""
+//      glances  what boxes draw of arrays        flow   where gradients pass, and where they stop
 // out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle,
-//      table {key, start}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets}
+//      table {key, start}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets},
+//      sight {keys: of nodes whose arrays boxes draw, now and in later frames}, flow
 //
 // The answer to a page's open carries that page's number; other pages of the same widget ignore it.
 //
@@ -18,6 +20,8 @@
 import { Boxes } from "./boxes.js";
 import { Controls } from "./controls.js";
 import { html, setText, svg } from "./elements.js";
+import { Flow } from "./flow.js";
+import { Glances } from "./glances.js";
 import { Known, asNode, headline } from "./known.js";
 import { arranged } from "./layout.js";
 import { Moving } from "./moving.js";
@@ -32,7 +36,7 @@ import { WORDS, about, count, plain, plainLines, some } from "./text.js";
 const FRAME = 15; // least milliseconds between two messages with values
 const BRIEF = 40; // milliseconds of a run that is not worth a word
 
-class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object))))))) {
+class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glances(Object))))))))) {
   constructor(model, el) {
     super();
     this.model = model;
@@ -71,6 +75,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
   close() {
     this.model.off("msg:custom", this.hear);
     cancelAnimationFrame(this.due);
+    clearTimeout(this.looking);
     this.fields.forEach(({ later }) => clearTimeout(later));
     this.sizes.disconnect();
     this.say({ kind: "shut" });
@@ -92,6 +97,8 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
           this.known = new Known(message);
           this.at = null;
           this.facts.clear();
+          this.forgetGlances();
+          this.flow = null;
           if ("chosen" in message) this.chosen = message.chosen; // in another model
         }
         this.live = message.live;
@@ -102,6 +109,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         setText(this.title, plain(message.title));
         this.listControls(message);
         this.listLayers();
+        this.wantFlow();
         break;
       case "view":
         if (this.fold !== "scope" && message.focus[0] !== "#") this.arrange({ ...message, focus: this.view.focus, fold: this.fold });
@@ -115,6 +123,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
         break;
       case "frame":
         this.known.frame(message);
+        this.takeGlances(message.glances ?? {});
         for (const key of this.tables.keys()) {
           if (!message.states[key]) continue;
           this.tables.delete(key); // it may hold other numbers now
@@ -150,6 +159,12 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
           this.planned.delete(key);
           this.ended.add(key);
         }
+        break;
+      case "glances":
+        this.takeGlances(message.found);
+        break;
+      case "flow":
+        this.takeFlow(message);
         break;
       case "mode":
         this.mode = message.mode;
@@ -190,7 +205,9 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     this.lines = svg("g", { class: "rg-lines" });
     this.frames = svg("g", { class: "rg-frames", "aria-hidden": "true" });
     this.shapes = svg("g", { class: "rg-boxes" });
-    this.canvas = svg("g", {}, this.frames, this.lines, this.shapes);
+    this.buildGlances();
+    this.buildFlow();
+    this.canvas = svg("g", {}, this.frames, this.lines, this.crosses, this.shapes);
     this.map = svg("svg", {
       class: "rg-map", role: "group", "aria-label": "graph: arrow keys move along edges, Enter explains, + and - zoom",
       onpointerdown: (event) => this.drag(event), onwheel: (event) => this.wheel(event), onkeydown: (event) => this.key(event),
@@ -263,6 +280,8 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     if (this.view) {
       this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered, states));
       this.drawColours(states);
+      this.drawFlow(states);
+      this.lookAround();
       this.drawWay();
       this.drawMini();
     }
@@ -286,7 +305,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Object)))
     const stale = this.at == null && [...states.values()].filter((state) => state.state === "stale").length;
     const partly = this.at != null && !timeline[this.at].whole ? " (values were not kept)" : "";
     setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}${partly}`
-      : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : "no runs yet");
+      : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : known.last ? "now" : "no runs yet");
     for (const [key, field] of this.recorded) {
       setText(field, plain(states.get(key)?.value ?? "", 40));
       field.parentNode.classList.toggle("rg-set", this.changed.has(key));

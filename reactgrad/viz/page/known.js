@@ -114,7 +114,7 @@ export class Known {
   changeText(changes, most = 2) {
     const parts = [...changes].filter(([key]) => this.nodes.has(key)).map(([key, { old, new: next }]) => {
       const name = plain(this.nodes.get(key).name, 40).replaceAll("/", " "), [a, b] = [short(old), short(next)];
-      return a && b && a !== b ? `${name} ${a} → ${b}` : `${name} set`;
+      return a && b && a !== b && !/\.\.\.|…/.test(a + b) ? `${name} ${a} → ${b}` : `${name} set`;
     });
     return parts.slice(0, most).join(", ") + (parts.length > most ? ` and ${count(parts.length - most)} more` : "");
   }

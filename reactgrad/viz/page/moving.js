@@ -60,6 +60,7 @@ export const Moving = (Base) => class extends Base {
     const { x, y, scale } = this.place;
     this.canvas.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
     this.moveMini();
+    this.lookAround();
   }
 
   /** Show everything, if it can be read at that size or was asked for; else the answer and what is above it. */
@@ -124,10 +125,11 @@ export const Moving = (Base) => class extends Base {
     window.addEventListener("pointerup", end);
   }
 
-  inSight({ box }) {
+  /** Return whether a box is in sight: as a whole, or a part of it. */
+  inSight({ box }, partly = false) {
     const { width, height } = this.map.getBoundingClientRect(), { scale } = this.place;
     const x = box.x * scale + this.place.x, y = box.y * scale + this.place.y;
-    const across = WIDTH * scale / 2 + EDGE, down = HEIGHT * scale / 2 + EDGE;
+    const [across, down] = [WIDTH, HEIGHT].map((size) => (partly ? -1 : 1) * (size * scale / 2 + EDGE));
     return x > across && x < width - across && y > down && y < height - down;
   }
 

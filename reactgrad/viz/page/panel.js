@@ -65,9 +65,9 @@ export const Panel = (Base) => class extends Base {
       html("h3", { dir: "auto" }, plain(node.name, 300)),
       ...(facts?.text ? [html("pre", { class: "rg-why", dir: "auto" }, plainLines(this.whyText(facts)))] : []),
       ...(this.live && this.at == null && state?.state === "stale" ? [html("button", { type: "button", class: "rg-go", onclick: () => this.compute(node.key) }, "compute this node")] : []),
-      list,
       ...(facts?.figures ? [figuresOf(facts.figures), ...(!this.live ? [] : page ? [tableOf(page, (start) => this.say({ kind: "table", key: node.key, start }))]
         : [html("button", { type: "button", onclick: () => this.say({ kind: "table", key: node.key, start: 0 }) }, "as a table")])] : []),
+      list,
       ...listed("computed from", parents), ...listed("used by", children));
   }
 

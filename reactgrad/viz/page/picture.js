@@ -151,10 +151,15 @@ export function pictureOf(known, { layer, focus, fold = "scope", limit = MOST_BO
     found.take(key, own, parents);
     if (own) for (const parent of parents) if (loose.has(parent) && !found.all[found.of.get(key)].members.includes(parent)) found.all[found.of.get(key)].members.push(parent);
   }
+  // Frames of scopes stand around boxes, as in _dot.py, unless boxes bring together what is in different scopes.
+  const framed = asked != null || members != null || fold === "scope" || fold === "none";
   const boxOf = found.of, boxes = found.all.map(({ group: of, node, members }, i) => {
-    if (!of) return { key: String(node), label: known.labelOf(known.nodes.get(node), path ?? []), node, members, mark: "" };
+    if (!of) {
+      const scope = framed ? known.scopes[known.nodes.get(node).scope] : [];
+      return { key: String(node), label: known.labelOf(known.nodes.get(node), framed ? scope : path ?? []), node, members, scope, mark: "" };
+    }
     const all = found.parts.get(of.key), number = all.length > 1 ? all.indexOf(i) + 1 : 0;
-    return { key: number > 1 ? `${of.key}(${number})` : of.key, label: of.label + (number ? ` (${number})` : ""), node: null, open: of.path ? of.key : null, members, mark: "" };
+    return { key: number > 1 ? `${of.key}(${number})` : of.key, label: of.label + (number ? ` (${number})` : ""), node: null, open: of.path ? of.key : null, members, scope: of.path?.slice(0, -1) ?? [], mark: "" };
   });
   const lines = new Map();
   for (const [parent, child, detached, read] of known.edges) {

@@ -17,7 +17,8 @@ explorer.render({
     on: (_, listener) => listeners.add(listener),
     off: (_, listener) => listeners.delete(listener),
     send(message) {
-      if (message.kind === "open") [recorded.graph, recorded.views[0], ...recorded.frames, { kind: "begin" }].forEach(tell);
+      if (message.kind === "open") [recorded.graph, recorded.views[0], recorded.glances, ...recorded.frames, { kind: "begin" }].forEach(tell);
+      else if (message.kind === "flow") tell(recorded.flow);
       else if (message.kind === "why" && recorded.why[message.key]) tell(recorded.why[message.key]);
       else if (message.kind === "view") {
         const found = recorded.views.find(({ layer, focus }) => layer === message.layer && focus === message.focus);

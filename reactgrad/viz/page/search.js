@@ -7,11 +7,12 @@ export const MOST_HITS = 12;
 
 export const Search = (Base) => class extends Base {
   find() {
-    const text = this.search.value.trim().toLowerCase();
+    const text = this.search.value.trim().toLowerCase(), words = text.split(/\s+/);
     const found = [];
     if (text) {
       for (const node of this.known.nodes.values()) {
-        if (!node.gone && node.name.toLowerCase().includes(text)) found.push(node);
+        const name = node.name.toLowerCase(); // all words are in it, as headlines write "IBM 7m" for IBM/7m
+        if (!node.gone && (name.includes(text) || words.every((word) => name.includes(word)))) found.push(node);
       }
     }
     found.sort((a, b) => a.name.length - b.name.length);

@@ -5,7 +5,7 @@ import { HEIGHT, WIDTH } from "./shapes.js";
 import { count, plain, some, time } from "./text.js";
 
 const FOLDS = { scope: "fold scopes", op: "fold by op", level: "fold by level", none: "fold nothing" };
-const COLOURS = { state: "colour: state", time: "colour: time", age: "colour: runs since it ran", size: "colour: magnitude" };
+const COLOURS = { state: "colour: state", time: "colour: time", age: "colour: runs since it ran", size: "colour: magnitude", gradient: "colour: gradient" };
 const MOST_RANKED = 20, MINI = 150;
 
 export const Seeing = (Base) => class extends Base {
@@ -16,7 +16,7 @@ export const Seeing = (Base) => class extends Base {
     this.colour = "state";
     this.groups = new Map(); // members of folded groups that were opened, by focus
     this.folds = select("what is one box", FOLDS, (fold) => this.look({ fold }));
-    this.colours = select("what colours say", COLOURS, (colour) => { this.colour = colour; this.draw(); });
+    this.colours = select("what colours say", COLOURS, (colour) => { this.colour = colour; this.wantFlow(); this.draw(); });
     this.scale = html("span", { class: "rg-scale", hidden: true });
     this.mini = svg("svg", { class: "rg-mini", "aria-hidden": "true", onpointerdown: (event) => this.fromMini(event) });
     this.profile = html("button", { type: "button", title: "where the time of a run goes", "aria-label": "where the time of this run goes", onclick: () => this.openProfile() }, "time");
@@ -26,7 +26,7 @@ export const Seeing = (Base) => class extends Base {
 
   /** Return what a measure says of some nodes: a number, or null. */
   measure(members, states) {
-    const numbers = members.map((key) => this.measureOf(key, states.get(key))).filter((n) => n != null);
+    const numbers = members.map((key) => (this.colour === "gradient" ? this.gradientOf(key, states) : this.measureOf(key, states.get(key)))).filter((n) => n != null);
     return numbers.length ? (this.colour === "time" ? numbers.reduce((a, b) => a + b) : this.colour === "age" ? Math.min(...numbers) : Math.max(...numbers)) : null;
   }
 
@@ -45,16 +45,17 @@ export const Seeing = (Base) => class extends Base {
       for (let i = at; i >= 0; i -= 1) for (const key of timeline[i].run.ran) if (!this.ages.has(key)) this.ages.set(key, at - i);
     }
     this.scale.hidden = this.colour === "state";
+    this.root.classList.toggle("rg-measured", this.colour !== "state");
     const values = this.colour === "state" ? [] : this.boxes.map(({ box }) => this.measure(box.members, states)), known = values.filter((n) => n != null);
     const [low, high] = [Math.min(...known), Math.max(...known)], log = (n) => (this.colour === "age" ? n : Math.log10(Math.max(n, 1e-12)));
     const positive = known.filter((n) => n > 0), least = this.colour === "age" ? low : Math.min(...positive, high);
     this.boxes.forEach((drawn, i) => {
       const value = values[i], share = value == null || !known.length ? null : log(high) > log(least) ? (log(Math.max(value, least)) - log(least)) / (log(high) - log(least)) : 1;
-      const fill = share == null ? "" : `color-mix(in oklab, var(--heat) ${Math.round(8 + 62 * (this.colour === "age" ? 1 - share : share))}%, var(--page))`;
+      const fill = this.colour === "state" ? "" : share == null ? "var(--page)" : `color-mix(in oklab, var(--heat) ${Math.round(8 + 50 * (this.colour === "age" ? 1 - share : share))}%, var(--page))`;
       if (drawn.fill !== fill) drawn.shape.style.fill = drawn.fill = fill;
     });
-    const word = { time: (n) => time(n), age: (n) => `${count(n)} ${n === 1 ? "run" : "runs"} ago`, size: (n) => String(+n.toPrecision(3)) }[this.colour];
-    if (word) setText(this.scale, known.length ? (this.colour === "age" ? `${word(high)}  ▁▃▅▇  ${word(low)}` : `${word(least)}  ▁▃▅▇  ${word(high)}`) : "nothing was measured yet");
+    const word = { time: (n) => time(n), age: (n) => `${count(n)} ${n === 1 ? "run" : "runs"} ago`, size: (n) => String(+n.toPrecision(3)), gradient: (n) => String(+n.toPrecision(3)) }[this.colour];
+    if (word) setText(this.scale, known.length ? (this.colour === "age" ? `${word(high)}  ▁▃▅▇  ${word(low)}` : `${word(least)}  ▁▃▅▇  ${word(high)}`) : this.colour === "gradient" ? "no gradient has been computed here" : "nothing was measured yet");
   }
 
   // --- the way of a change

@@ -1,0 +1,148 @@
+"""What was hard to read on the page: pale words on coloured boxes, cut names, words that contradict each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+from reactgrad.explain._snapshot import key_of
+from tests.viz.browser import Seen, need
+from tests.viz.live import live
+from tests.viz.test_page_story import opened
+
+need("pygraphviz")
+
+pytestmark = pytest.mark.slow  # a browser has to start
+
+# Contrast (WCAG 2) of each text of a box with the box; colours as the browser paints them.
+CONTRASTS = """all => all.flatMap(box => {
+  const canvas = Object.assign(document.createElement('canvas'), { width: 1, height: 1 });
+  const pen = canvas.getContext('2d', { willReadFrequently: true });
+  const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const light = (...colours) => {
+    for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+    const [r, g, b] = [...pen.getImageData(0, 0, 1, 1).data].map(c => linear(c / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const fill = (of) => getComputedStyle(of).fill, shape = fill(box.querySelector('.rg-shape'));
+  return [...box.querySelectorAll('text')].filter(t => t.textContent).map(text => {
+    const [one, two] = [light('white', shape), light('white', shape, fill(text))];
+    return [box.dataset.look, text.textContent, (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05)];
+  });
+})"""
+
+
+def states() -> rg.Graph:
+    """A node of each look, after a change that the page is asked not to compute."""
+    g = rg.Graph()
+    x = g.input(3.0, name="x")
+    sign = rg.lift(lambda v: v > 0, cutoff="equal")(x)
+    broken = rg.lift(lambda v: 1.0 / (v - 2.0))(x)
+    parts = {"sign": sign, "broken": broken, "double": x * 2.0, "used": rg.lift(bool)(sign)}
+    for name, var in parts.items():
+        var.name = name
+        g.keep(var)
+    g.forward(*[var for name, var in parts.items() if name != "broken"])
+    x.set(2.0)
+    g.forward(sign, parts["double"])
+    with pytest.raises(ZeroDivisionError):
+        g.forward(broken)
+    return g
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("colour", ["state", "size"])
+def test_all_texts_of_boxes_stand_out(chromium_page: Any, theme: str, colour: str) -> None:
+    g = states()
+    with live(chromium_page, g) as seen:
+        seen.page.emulate_media(color_scheme=theme)
+        looks = set(seen.looks().values())
+        seen.page.get_by_label("what colours say").select_option(colour)
+        seen.page.get_by_role("button", name="a change only marks what depends on it").click()
+        seen.page.get_by_label("x, as a number").fill("5")
+        seen.until(lambda: "would run" in seen.text(".rg-status"))
+        looks |= set(seen.looks().values())
+        assert {"clean", "stale", "error"} <= looks
+        found = seen.page.locator(".rg-box").evaluate_all(CONTRASTS)
+        seen.page.get_by_role("button", name="a change computes at once").click()
+        seen.until(lambda: "ran" in seen.looks().values())
+        found += seen.page.locator(".rg-box").evaluate_all(CONTRASTS)
+        assert [one for one in found if one[2] < 4.5] == []
+        outlines = seen.page.locator(".rg-key .rg-shape").evaluate_all(
+            "all => all.map(s => parseFloat(getComputedStyle(s).strokeWidth) * s.getScreenCTM().a)"
+        )
+        assert min(outlines) >= 1.0, "outlines of the legend can be seen"
+
+
+def test_a_graph_that_has_run_is_not_said_to_have_no_runs(chromium_page: Any) -> None:
+    g = rg.Graph()
+    y = g.input(1.0, name="x") * 2.0
+    y.value
+    with live(chromium_page, g) as seen:
+        assert seen.text(".rg-status").startswith("ran 1 of 1")
+        assert seen.text(".rg-run") == "now"
+
+
+def test_a_value_of_unknown_type_is_not_a_value(chromium_page: Any) -> None:
+    g = rg.Graph()
+    y = rg.lift(abs)(g.input(1.0, name="x"))
+    with live(chromium_page, g) as seen:
+        assert seen.box(key_of(g, y)).locator(".rg-row1").text_content() == ""
+
+
+def exported(chrome: Any, path: Path) -> Seen:
+    g = rg.Graph()
+    with g.scope("IBM"), g.scope("13m"):
+        x = g.input(np.arange(-40.0, 40.0), name="quantities")
+    y = (x * 2.0).sum()
+    y.name = "y"
+    with g.record(snapshots=True) as log:
+        y.value
+        x.set(x.value + 1.0)
+        y.value
+        x.set(x.value + 1.0)
+        y.value
+    g.export_html(path, log)
+    return opened(chrome, path)
+
+
+def test_names_of_inputs_are_whole_beside_arrays(chromium_page: Any, tmp_path: Path) -> None:
+    seen = exported(chromium_page, tmp_path / "page.html")
+    name = seen.page.locator(".rg-leaf .rg-name")
+    assert name.text_content() == "IBM/13m/quantities"
+    assert name.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_search_takes_the_words_of_a_headline(chromium_page: Any, tmp_path: Path) -> None:
+    seen = exported(chromium_page, tmp_path / "page.html")
+    assert seen.text(".rg-status").startswith("IBM 13m quantities set")
+    seen.page.get_by_label("find a node by its name").fill("IBM 13m quant")
+    assert seen.page.locator(".rg-hits [role=option]").all_inner_texts() == ["IBM/13m/quantities"]
+
+
+def test_of_two_runs_a_box_says_which_ran_it_and_is_not_cut(
+    chromium_page: Any, tmp_path: Path
+) -> None:
+    seen = exported(chromium_page, tmp_path / "page.html")
+    seen.page.get_by_label("compare with").select_option(index=1)
+    seen.until(lambda: "ran in both" in seen.text(".rg-compare"))
+    texts = seen.page.locator(".rg-box.rg-both .rg-row2").all_text_contents()
+    assert set(texts) == {"in both runs"}
+
+
+def test_the_figure_of_an_array_is_in_sight(chromium_page: Any) -> None:
+    g = rg.Graph()
+    x = g.input(np.linspace(0.0, 1.0, 5000), name="x")
+    y = x.sum()
+    y.value
+    with live(chromium_page, g) as seen:
+        seen.box(key_of(g, x)).click()
+        seen.page.locator(".rg-spark").wait_for()
+        panel, figure = (
+            seen.page.locator(css).bounding_box() for css in (".rg-panel", ".rg-figure")
+        )
+        assert figure["y"] + figure["height"] < panel["y"] + panel["height"] / 2
