@@ -36,14 +36,14 @@ def chromium() -> str:
 
 
 @contextmanager
-def browser() -> Iterator[Any]:
-    """A Chromium without a screen."""
+def browser(**options: Any) -> Iterator[Any]:
+    """A Chromium without a screen; started with options of Playwright."""
     program = chromium()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"], **options
         )
         try:
             yield started
