@@ -20,9 +20,10 @@ REST = """async () => {
   const frame = () => new Promise(requestAnimationFrame);
   const places = () => JSON.stringify([...document.querySelectorAll(".rg-map, .rg-panel, .rg-box, .rg-below")]
     .map((e) => e.getBoundingClientRect()));
-  const seen = new Set(), written = [];
-  const watch = new MutationObserver((all) => written.push(...all.map((m) => m.type + " of " + (m.target.className?.baseVal ?? m.target.className ?? m.target.nodeName))));
-  watch.observe(document.querySelector(".rg-explorer"), { subtree: true, childList: true, attributes: true, characterData: true });
+  const seen = new Set(), written = [], name = ({ className }) => className?.baseVal ?? className ?? "text";
+  const watch = new MutationObserver((all) => written.push(...all.map((m) => `${m.type} of ${name(m.target)}`)));
+  const kinds = { subtree: true, childList: true, attributes: true, characterData: true };
+  watch.observe(document.querySelector(".rg-explorer"), kinds);
   for (let i = 0; i < 30; i += 1) {
     seen.add(places());
     await frame();
@@ -30,6 +31,8 @@ REST = """async () => {
   watch.disconnect();
   return { places: seen.size, written };
 }"""
+PLACES = """() => [...document.querySelectorAll(".rg-map, .rg-box")]
+  .map((e) => JSON.stringify(e.getBoundingClientRect()))"""
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +81,8 @@ def test_a_preview_moves_no_box(chrome: Any, width: int) -> None:
         at_rest(seen)
         seen.page.mouse.move(2, 2)
         seen.until(lambda: seen.text(".rg-preview") == "")
-        rects = "() => [...document.querySelectorAll('.rg-map, .rg-box')].map(e => JSON.stringify(e.getBoundingClientRect()))"
-        before = seen.page.evaluate(rects)
+        before = seen.page.evaluate(PLACES)
         seen.box(key_of(g, x)).hover()
         seen.until(lambda: "a change of an_input" in seen.text(".rg-preview"))
         at_rest(seen)
-        assert seen.page.evaluate(rects) == before
+        assert seen.page.evaluate(PLACES) == before
