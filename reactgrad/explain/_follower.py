@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from reactgrad.core._core import Core
-from reactgrad.explain._snapshot import RunSnapshot, snapshot_of_run
+from reactgrad.explain._snapshot import RunSnapshot, numbers, snapshot_of_run
 from reactgrad.scheduler import Run, Stopwatch, unwatch, watch
 
 MOST_RUNS = 200
@@ -66,9 +66,9 @@ class Follower:
         times = [(step.slot, step.ended - step.began) for step in stopwatch.steps]
         record = snapshot_of_run(graph, run, times)
         self._runs.append(record)
-        serial = graph._scheduler.topology.serial
+        serial, number = graph._scheduler.topology.serial, numbers(graph)
         finished = {*record.ran}
         for slot, seconds in times:
-            if serial[slot] in finished:
+            if number(slot) in finished:
                 graph._measured.add(slot, serial[slot], seconds)
         self._changed(False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
+from operator import not_
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import FEED, Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
+from reactgrad.reading._plan import planned
 from reactgrad.scheduler import CollectorPause, Run, at_work, told_error
 from reactgrad.values._brief import brief
 from reactgrad.values._columns import MISSING
@@ -152,6 +155,12 @@ class Snapshot:
         return {node.key: node for node in self.nodes}
 
     @cached_property
+    def _computed(self) -> int:
+        """The number of computed nodes."""
+        kinds = [node.kind for node in self.nodes]
+        return kinds.count("op") + kinds.count("function")
+
+    @cached_property
     def parents(self) -> dict[int, list[int]]:
         """Keys of the nodes that each node is computed from, each once."""
         return self._neighbours(1)
@@ -169,6 +178,14 @@ class Snapshot:
             for node in self.nodes
             if node.kind in ("op", "function") and not self.children[node.key]
         ]
+
+    def _take_over(self, other: Snapshot, differ: Mapping[int, NodeSnapshot]) -> None:
+        """Note what was found out about another snapshot of the same nodes and edges."""
+        known = vars(other)  # where cached properties are kept
+        for name in ("parents", "children", "_computed"):
+            if name in known:
+                vars(self)[name] = known[name]
+        vars(self)["by_key"] = {**other.by_key, **differ}
 
     def _neighbours(self, end: int) -> dict[int, list[int]]:
         found: dict[int, dict[int, None]] = {node.key: {} for node in self.nodes}
@@ -207,17 +224,10 @@ class RunSnapshot:
     nodes: int
 
 
-def snapshot(
-    graph: Core,
-    run: Run | None = None,
-    values: bool = False,
-    former: Snapshot | None = None,
-    edited: bool = True,
-) -> Snapshot:
+def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snapshot:
     """Return the present state of a graph, with the outcomes of a run.
 
-    No node runs. See ``Graph.snapshot``. What `former`, an earlier one with the same `values`, has of
-    nodes that are as they were is taken from there; its edges as well, unless the graph was edited.
+    No node runs. See ``Graph.snapshot``, and ``Snapshots`` for one after the other.
     """
     with graph._lock, CollectorPause():
         tidy(graph)
@@ -227,19 +237,12 @@ def snapshot(
         topology, number = scheduler.topology, scheduler.topology.number
         slots = sorted(slots_in_order(graph), key=topology.rank.__getitem__)
         stale = set(scheduler.truly_stale(slots))
-        outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
-        texts = _Texts()
-        known = _unchanged(graph, slots, stale, outcomes, former)
+        outcomes = outcomes_of(graph, scheduler.last_run if run is None else run)
+        texts = Texts()
         nodes = tuple(
-            [
-                known.get(slot)
-                or _node(graph, slot, slot in stale, outcomes.get(slot), values, texts)
-                for slot in slots
-            ]
+            [_node(graph, slot, slot in stale, outcomes.get(slot), values, texts) for slot in slots]
         )
-        weights = _weights(graph, slots)
-        if former is not None and not edited:
-            return Snapshot(nodes, former.edges, weights)
+        weights = weights_of(graph, slots)
         edges: list[EdgeSnapshot] = []
         for slot in slots:
             pin = host.pins.get(slot)
@@ -253,44 +256,7 @@ def snapshot(
     return Snapshot(nodes, tuple(edges), weights)
 
 
-def _unchanged(
-    graph: Core,
-    slots: Iterable[int],
-    stale: set[int],
-    outcomes: Mapping[int, Outcome],
-    former: Snapshot | None,
-) -> dict[int, NodeSnapshot]:
-    """Return what an earlier snapshot has of nodes that are as they were."""
-    scheduler, host = graph._scheduler, graph._host
-    if former is None or scheduler.computing:
-        return {}
-    scheduler.versions.settle()
-    version, errors = scheduler.versions.version, scheduler.errors
-    frozen, pins, kept, dropped = host.frozen, host.pins, host.kept, scheduler.dropped
-    cutoffs, topology = host.cutoffs, scheduler.topology
-    number = topology.number if topology.numbers else topology.serial.__getitem__
-    found: dict[int, NodeSnapshot] = {}
-    for slot in slots:
-        node = former.by_key.get(number(slot))
-        if node is None or slot in outcomes or node.outcome is not None or slot in errors:
-            continue
-        quiet = node.state != "clean" if slot in stale else node.state == "clean"
-        if (
-            quiet
-            and node.state not in ("running", "error")
-            and node.version == version[slot]
-            and host.name_of.get(slot) == (node.name if node.named else None)
-            and (slot in frozen) is node.frozen
-            and (slot in pins) is node.pinned
-            and (slot in kept) is node.kept
-            and (slot in dropped) is node.released
-            and (slot in cutoffs) is node.cutoff
-        ):
-            found[slot] = node
-    return found
-
-
-def _weights(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
+def weights_of(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
     """Return the present weights of neurons, as text."""
     from reactgrad.nodes._units import WEIGHTED  # imported late: few snapshots are taken
 
@@ -318,23 +284,23 @@ def snapshot_of(graph: Core, var: Handle) -> NodeSnapshot:
     with graph._lock:
         slot = own_slot(graph, var, "a display")
         stale = bool(graph._scheduler.truly_stale((slot,)))
-        outcome = _outcomes(graph, graph._scheduler.last_run).get(slot)
-        return _node(graph, slot, stale, outcome, False, _Texts())
+        outcome = outcomes_of(graph, graph._scheduler.last_run).get(slot)
+        return _node(graph, slot, stale, outcome, False, Texts())
 
 
 def snapshot_of_run(graph: Core, run: Run, times: Iterable[tuple[int, float]] = ()) -> RunSnapshot:
     """Return the record of a run, with the seconds of the slots that it called."""
     with graph._lock:
         topology, leaf = graph._scheduler.topology, graph._scheduler.leaf
-        serial, number = topology.serial, topology.number
+        serial, number, removed = topology.serial, numbers(graph), graph._host.removed
         lists = (run.ran, run.cut_off, run.skipped, run.rebuilt, run.failed)
         ran, cut_off, skipped, rebuilt, failed = [
             tuple([number(slot) for slot in slots if run.serials.get(slot) == serial[slot]])
             for slots in lists
         ]
         spent = {number(slot): seconds for slot, seconds in times if serial[slot]}
-        slots = slots_in_order(graph)
-        computed = len(slots) - sum(map(bool, map(leaf.__getitem__, slots)))
+        computed = sum(map(not_, compress(leaf, serial)))
+        computed -= sum([not leaf[slot] for slot in removed if serial[slot]])
         return RunSnapshot(ran, cut_off, skipped, rebuilt, failed, run.seconds, spent, computed)
 
 
@@ -351,6 +317,19 @@ def present(graph: Core, var: Handle) -> Any:
             return None
         value = graph._host.hand_out(slot)
         return None if value is MISSING else value
+
+
+def planned_keys(graph: Core, targets: Iterable[Handle]) -> list[int]:
+    """Return the keys of the nodes that a read of these would run."""
+    with graph._lock:
+        slots = planned(graph, [own_slot(graph, target, "a picture") for target in targets])
+        return [*map(numbers(graph), slots)]
+
+
+def numbers(graph: Core) -> Callable[[int], int]:
+    """Return the function from slots of nodes to their keys, as a lookup where that is enough."""
+    topology = graph._scheduler.topology
+    return topology.number if topology.numbers else topology.serial.__getitem__
 
 
 def key_of(graph: Core, var: Handle) -> int:
@@ -405,7 +384,7 @@ def adjoint_of(graph: Core, var: Handle) -> Handle | None:
     return None
 
 
-def _outcomes(graph: Core, run: Run) -> dict[int, Outcome]:
+def outcomes_of(graph: Core, run: Run) -> dict[int, Outcome]:
     """Return what a run did with the nodes that still exist."""
     serial = graph._scheduler.topology.serial
     found: dict[int, Outcome] = {}
@@ -423,7 +402,7 @@ def _outcomes(graph: Core, run: Run) -> dict[int, Outcome]:
     return found
 
 
-class _Texts:
+class Texts:
     """Texts of one snapshot that many nodes share: loops build many nodes at one line and of one
     shape.
     """
@@ -459,20 +438,13 @@ class _Texts:
 
 
 def _node(
-    graph: Core, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: _Texts
+    graph: Core, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: Texts
 ) -> NodeSnapshot:
     """Return the snapshot of one node."""
     scheduler, host = graph._scheduler, graph._host
     op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.number(slot)
     leaf = isinstance(op, Leaf)
-    error = scheduler.error(slot) if not leaf else None
-    state: State = "stale" if stale else "clean"
-    if slot in scheduler.computing:
-        state = "running"
-    elif error is not None:
-        state = "error"
-    elif leaf and stale:
-        state = "unset"
+    state, error = _state(graph, slot, stale, leaf)
     built, given = scope_of(site), host.name_of.get(slot)
     return NodeSnapshot(
         key,
@@ -489,14 +461,60 @@ def _node(
         slot in host.kept,
         slot in scheduler.dropped,
         slot in host.cutoffs,
-        graph._measured.mean(slot, key),
+        graph._measured.mean(slot, scheduler.topology.serial[slot]),
         texts.line(site),
-        "" if error is None else told_error(error),
+        error,
         _value(graph, slot) if values and state == "clean" else "",
         (given is not None and scopes_in(given, host.named)) or texts.scopes(built),
         given is not None,
         op is FEED or (graph._subgraphs is not None and slot in graph._subgraphs.fed_by),
     )
+
+
+def again(
+    graph: Core, slot: int, former: NodeSnapshot, stale: bool, outcome: Outcome | None, texts: Texts
+) -> NodeSnapshot:
+    """Return the snapshot, with its value, of a node whose edges, op and pin are as in a former one."""
+    scheduler, host = graph._scheduler, graph._host
+    if host.name_of.get(slot) != (former.name if former.named else None):
+        return _node(graph, slot, stale, outcome, True, texts)
+    state, error = _state(graph, slot, stale, former.kind not in ("op", "function"))
+    return NodeSnapshot(
+        former.key,
+        former.name,
+        former.kind,
+        former.op,
+        state,
+        outcome,
+        scheduler.versions.version[slot],
+        texts.shape(host, slot),
+        former.gradient,
+        slot in host.frozen,
+        slot in host.pins,
+        slot in host.kept,
+        slot in scheduler.dropped,
+        slot in host.cutoffs,
+        graph._measured.mean(slot, scheduler.topology.serial[slot]),
+        former.line,
+        error,
+        _value(graph, slot) if state == "clean" else "",
+        former.scope,
+        former.named,
+        former.feed,
+    )
+
+
+def _state(graph: Core, slot: int, stale: bool, leaf: bool) -> tuple[State, str]:
+    """Return the state of a node, and the error that it raised as text."""
+    scheduler = graph._scheduler
+    error = None if leaf else scheduler.error(slot)
+    if slot in scheduler.computing:
+        state: State = "running"
+    elif error is not None:
+        state = "error"
+    else:
+        state = "clean" if not stale else "unset" if leaf else "stale"
+    return state, "" if error is None else told_error(error)
 
 
 def _value(graph: Core, slot: int) -> str:

@@ -44,7 +44,8 @@ def brief(value: Any) -> str:
     ('3.14159', '[0, 1, 2, 3, ...]', "{'a': 1}")
     """
     if isinstance(value, np.ndarray):
-        parts = [_number(element) for element in value.flat[:MOST_ELEMENTS].tolist()]
+        first = value[:MOST_ELEMENTS] if value.ndim == 1 else value.flat[:MOST_ELEMENTS]
+        parts = [_number(element) for element in first.tolist()]
         if value.size > MOST_ELEMENTS:
             parts.append("...")
         return _cut(f"[{', '.join(parts)}]" if value.ndim else parts[0])

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, get_args
 
 import numpy as np
@@ -75,7 +76,7 @@ def graph_message(
         "parts": [[key_of_scope(path), [sent(part) for part in path]] for path in parts],
         "edges": [[e.parent, e.child, e.detached, e.read] for e in now.edges],
         "targets": [*targets],
-        "last": None if last is None else _run(last, _computed(begin or now)),
+        "last": None if last is None else _run(last, (begin or now)._computed),
         "controls": [*controls],
         "states": {
             str(node.key): _state(node) for node in (begin or now).nodes if node.key in now.by_key
@@ -85,16 +86,16 @@ def graph_message(
 
 def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) -> Message:
     """Return the differences from the snapshot that was sent before, and the runs in between."""
-    former = before.by_key
+    former = [*map(before.by_key.get, now.by_key)]
     states: Message = {}
-    for node in now.nodes:
-        earlier = former.get(node.key)
-        if earlier is node:  # taken from there
-            continue
+    # Most nodes are taken from there.
+    for earlier, node in compress(
+        zip(former, now.nodes, strict=True), map(is_not, former, now.nodes)
+    ):
         if earlier is None or _told(earlier) != _told(node):
             states[str(node.key)] = _state(node)
-    computed = _computed(now)
-    return {"kind": "frame", "states": states, "runs": [_run(run, computed) for run in runs]}
+    told = [_run(run, now._computed) for run in runs]
+    return {"kind": "frame", "states": states, "runs": told}
 
 
 def why_message(graph: Core, key: int, var: Any) -> Message:
@@ -282,22 +283,9 @@ _told = attrgetter("state", "outcome", "version", "shape", "value", "seconds", "
 
 def _state(node: NodeSnapshot) -> list[Any]:
     """Return state, outcome, version, shape, value, milliseconds and error."""
-    spent = None if node.seconds is None else round(node.seconds * 1e3, 6)
-    return [
-        node.state,
-        node.outcome,
-        node.version,
-        sent(node.shape, 200),
-        sent(node.value, 200),
-        spent,
-        sent(node.error),
-    ]
-
-
-def _computed(now: Snapshot) -> int:
-    """Return the number of computed nodes."""
-    kinds = [node.kind for node in now.nodes]
-    return kinds.count("op") + kinds.count("function")
+    state, outcome, version, shape, value, seconds, error = _told(node)
+    spent = None if seconds is None else round(seconds * 1e3, 6)
+    return [state, outcome, version, sent(shape, 200), sent(value, 200), spent, sent(error)]
 
 
 def _run(run: RunSnapshot, computed: int) -> Message:

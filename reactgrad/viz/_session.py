@@ -23,11 +23,12 @@ from reactgrad.explain._snapshot import (
     computing,
     finished,
     key_of,
+    planned_keys,
     slots_of,
-    snapshot,
     snapshot_of_run,
     vars_of,
 )
+from reactgrad.explain._snapshots import Snapshots
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import CollectorPause, told_error
 from reactgrad.viz._glance import glances
@@ -91,6 +92,7 @@ class Session:
         self._layer: Layer = layer
         self._former, self._fold, self._limit = former, fold, limit
         self._focus = ""
+        self._snapshots = Snapshots(graph)
         self._shown: Snapshot | None = None  # the state that the pages have
         self._targets: list[int] = []
         self._controlled: list[int] = []
@@ -218,7 +220,7 @@ class Session:
         else:  # "settle": what was added is no longer marked
             self._former = None
             self._changed = self._edited = False
-            self._shown = snapshot(self._graph, None, True)
+            self._shown = self._snapshots.take()
             self._send(self._described(self._shown, edit=True))
             self._show()
 
@@ -258,7 +260,7 @@ class Session:
             targets = vars_of(graph, self._targets if keys is None else keys).values()
             if not targets:
                 return
-            planned = [key_of(graph, var) for var in graph.plan(*targets).nodes]
+            planned = planned_keys(graph, targets)
             self._send({"kind": "busy", "busy": True, "planned": planned})
             self._computing = True
             if not self._stop:
@@ -298,7 +300,7 @@ class Session:
         assert self._shown is not None
         edited, self._changed, self._edited = self._edited, False, False
         former = self._shown
-        now = snapshot(self._graph, None, True, former, edited)
+        now = self._snapshots.take(edited)
         runs = self._follower.take() if self._follower is not None else []
         if edited and (now.by_key.keys() != former.by_key.keys() or now.edges != former.edges):
             self._former = former
@@ -338,7 +340,7 @@ class Session:
         elif self._changed:
             self._tell()
         if self._shown is None:
-            self._shown = snapshot(self._graph, None, True)
+            self._shown = self._snapshots.take()
         self._send(self._described(self._shown) | {"page": page})
         self._show(page)
 
@@ -371,7 +373,7 @@ class Session:
             return []
         try:
             targets = vars_of(self._graph, self._targets).values()
-            return [key_of(self._graph, var) for var in self._graph.plan(*targets).nodes]
+            return planned_keys(self._graph, targets)
         except Exception:  # a read would say what is wrong
             return []
 

@@ -42,7 +42,8 @@ def sent(text: str, most: int = MOST_LETTERS) -> str:
 
     The page makes control characters harmless.
     """
-    text = _cut(text, most)
+    if len(text) > most:
+        text = _cut(text, most)
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import reactgrad as rg
 from reactgrad.explain._snapshot import snapshot
+from reactgrad.explain._snapshots import Snapshots
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -22,7 +23,8 @@ def test_it_equals_a_fresh_one(g: rg.Graph, seed: int) -> None:
         nodes.append(rg.tanh(made) if n % 3 else rg.where(made, *pair))
     bad = rg.lift(lambda v: 1.0 / (v - 2.0))(leaves[0])
     g.forward(*nodes)
-    former = snapshot(g, None, True)
+    snapshots = Snapshots(g)
+    snapshots.take()
     for step in range(40):
         match random.randrange(9):
             case 0 | 1 | 2:
@@ -41,11 +43,12 @@ def test_it_equals_a_fresh_one(g: rg.Graph, seed: int) -> None:
                 _ = one.unfreeze() if one.frozen else one.freeze()
             case _:
                 random.choice(leaves).touch()
-        again = snapshot(g, None, True, former, False)
+        again = snapshots.take(edited=False)
         fresh = snapshot(g, None, True)
         assert again.nodes == fresh.nodes
         assert again.edges == fresh.edges
-        former = again
+        assert again.by_key == fresh.by_key
+        assert again._computed == fresh._computed
 
 
 def test_what_did_not_change_is_the_same_object(g: rg.Graph) -> None:
@@ -54,8 +57,9 @@ def test_what_did_not_change_is_the_same_object(g: rg.Graph) -> None:
     g.forward(y, other)
     x.set(2.0)
     g.forward(y)
-    former = snapshot(g, None, True)
+    snapshots = Snapshots(g)
+    former = snapshots.take()
     x.set(3.0)
-    again = snapshot(g, None, True, former, False)
+    again = snapshots.take(edited=False)
     same = {node.name for node in again.nodes if former.by_key[node.key] is node}
     assert same == {z.label, other.label}

@@ -24,8 +24,8 @@ export const Story = (Base) => class extends Base {
 
   /** Say the same in a few words. */
   runWord(position) {
-    const { run, changes } = this.known.timeline[position];
-    return `${this.known.changeText(changes, 1) || (run.ran.length ? "read" : "nothing to do")}: ${count(run.ran.length)} ran, ${time(run.seconds * 1000)}`;
+    const entry = this.known.timeline[position], { run, changes } = entry;
+    return entry.word ??= `${this.known.changeText(changes, 1) || (run.ran.length ? "read" : "nothing to do")}: ${count(run.ran.length)} ran, ${time(run.seconds * 1000)}`;
   }
 
   /** Show a first run of a recording that can be looked at, rather than one that ran nothing, or nearly all. */

@@ -19,7 +19,9 @@ export function plainLines(text) {
   return String(text).split("\n").map((line) => (line.match(/^ */)[0] + plain(line, 1000))).join("\n");
 }
 
-const NUMBERS = new Intl.NumberFormat("en-US"); // once: making one takes longer than a redraw
+// Once: making one takes longer than a redraw.
+const NUMBERS = new Intl.NumberFormat("en-US");
+const [SMALL, LARGE] = [false, true].map((useGrouping) => new Intl.NumberFormat("en-US", { maximumFractionDigits: 9, useGrouping }));
 export const count = (n) => NUMBERS.format(n);
 export const some = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 
@@ -28,7 +30,7 @@ export function short(text) {
   const number = Number(text);
   if (text && Number.isFinite(number)) {
     const size = Math.abs(number), six = +number.toPrecision(6);
-    return size >= 1e9 || (size && size < 1e-4) ? String(six) : six.toLocaleString("en-US", { maximumFractionDigits: 9, useGrouping: size >= 1e4 });
+    return size >= 1e9 || (size && size < 1e-4) ? String(six) : (size >= 1e4 ? LARGE : SMALL).format(six);
   }
   return plain(text ?? "", 24);
 }
