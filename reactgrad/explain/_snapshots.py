@@ -1,11 +1,13 @@
 """Snapshots of one graph, one after the other, for a page that shows it live.
 
 Each takes over from the last one what is as it was. What may differ is found by comparing columns as a
-whole, so that Python looks at the nodes that a change reached, and at no others.
+whole, so that Python looks at the nodes that a change reached, and at no others. Of very many such nodes
+those that are shown can be had before the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from itertools import compress
 from operator import ne
 from typing import Any
@@ -18,11 +20,14 @@ from reactgrad.explain._snapshot import (
     Snapshot,
     Texts,
     again,
+    numbers,
     outcomes_of,
     snapshot,
     weights_of,
 )
 from reactgrad.scheduler import CollectorPause, Run
+
+MANY = 400  # nodes that differ, of which some are made before the others
 
 
 class Snapshots:
@@ -32,10 +37,16 @@ class Snapshots:
     ----------
     graph
         The graph.
+
+    Attributes
+    ----------
+    left : set of int
+        The slots of the nodes that the next snapshot makes anew, whatever happens.
     """
 
     def __init__(self, graph: Core) -> None:
         self._graph = graph
+        self.left: AbstractSet[int] = frozenset()
         self._last: Snapshot | None = None
         self._run: Run | None = None
         self._rows: tuple[Any, ...] = ()  # which nodes there are, and in which order
@@ -46,7 +57,12 @@ class Snapshots:
         self._sets: list[set[int]] = []  # the slots that are stale, frozen, pinned, ...
         self._names: dict[int, str] = {}
 
-    def take(self, edited: bool = True) -> Snapshot:
+    @property
+    def stale(self) -> bool:
+        """True if some node was stale at the last snapshot."""
+        return bool(self._sets and self._sets[0])
+
+    def take(self, edited: bool = True, first: AbstractSet[int] | None = None) -> Snapshot:
         """Return the present state; no node runs.
 
         Parameters
@@ -54,6 +70,9 @@ class Snapshots:
         edited
             False if edges, ops and pins are as they were at the last snapshot. Its edges are then taken
             over.
+        first
+            Keys of nodes. If very many nodes differ, only these and the leaves are made anew now, and the
+            others by the next call.
         """
         graph = self._graph
         with graph._lock, CollectorPause():
@@ -68,12 +87,17 @@ class Snapshots:
                 self._rows = rows
                 self._slots = sorted(slots_in_order(graph), key=topology.rank.__getitem__)
                 self._place = {slot: place for place, slot in enumerate(self._slots)}
-            moved = self._note()
+            moved = self._note() | self.left
+            self.left = frozenset()
             if last is None or not known or edited or scheduler.computing:
                 now = snapshot(graph, None, True)
                 if last is not None and not edited:
                     now = Snapshot(now.nodes, last.edges, now.weights)
             else:
+                if first is not None and len(moved) > MANY:
+                    keys, leaf = numbers(graph), scheduler.leaf
+                    shown = {slot for slot in moved if leaf[slot] or keys(slot) in first}
+                    moved, self.left = shown, moved - shown
                 now = self._changed(last, moved)
             # What is being computed has no mark and no version of its own yet.
             self._last = None if scheduler.computing else now

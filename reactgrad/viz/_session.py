@@ -96,6 +96,7 @@ class Session:
         self._shown: Snapshot | None = None  # the state that the pages have
         self._targets: list[int] = []
         self._controlled: list[int] = []
+        self._drawn: set[int] = set()  # the nodes that are boxes of the latest view
         # The slots of nodes whose arrays pages have in sight, by their keys.
         self._in_sight: dict[int, int] = {}
         self._pages = 0
@@ -300,7 +301,8 @@ class Session:
         assert self._shown is not None
         edited, self._changed, self._edited = self._edited, False, False
         former = self._shown
-        now = self._snapshots.take(edited)
+        shown = {*self._drawn, *self._targets, *self._controlled, *self._in_sight}
+        now = self._snapshots.take(edited, shown)
         runs = self._follower.take() if self._follower is not None else []
         if edited and (now.by_key.keys() != former.by_key.keys() or now.edges != former.edges):
             self._former = former
@@ -318,7 +320,7 @@ class Session:
             self._shown = now
             self._show()
         told: Message = {"controls": self._controls(moved)} if moved else {}
-        planned = self._plan(now)
+        planned = self._plan()
         if planned != self._planned:
             self._planned = told["planned"] = planned
         frame = frame_message(former, now, runs)
@@ -327,7 +329,12 @@ class Session:
         }
         if seen:
             told["glances"] = glances(self._graph, seen)
-        self._send(frame | told)
+        part = bool(self._snapshots.left)  # what is shown comes first
+        self._send(frame | told | {"part": part})
+        if part:
+            whole = self._snapshots.take(edited=False)
+            self._send(frame_message(now, whole, []) | {"rest": bool(runs)})
+            now = whole
         self._shown = now
 
     def _open(self, page: Any) -> None:
@@ -350,7 +357,7 @@ class Session:
         self._targets = asked_for or now.ends
         leaves = [n.key for n in now.nodes if n.kind in ("input", "param") and not n.gradient]
         self._controlled = leaves[:MOST_CONTROLS]
-        self._planned = self._plan(now)
+        self._planned = self._plan()
         return graph_message(
             now,
             targets=self._targets,
@@ -367,9 +374,9 @@ class Session:
             "more_controls": len(leaves[MOST_CONTROLS:]),
         }
 
-    def _plan(self, now: Snapshot) -> list[int]:
+    def _plan(self) -> list[int]:
         """Return the nodes that a read of the targets would run."""
-        if "stale" not in [node.state for node in now.nodes]:
+        if not self._snapshots.stale:
             return []
         try:
             targets = vars_of(self._graph, self._targets).values()
@@ -398,6 +405,7 @@ class Session:
             focus = self._focus = ""
         options: Any = {"former": self._former, "fold": self._fold, "limit": self._limit}
         view = view_message(now, layer=self._layer, focus=focus, targets=self._targets, **options)
+        self._drawn = {box["node"] for box in view["boxes"]} - {None}
         self._send(view | {"page": page})
 
     def _say(self, text: str) -> None:

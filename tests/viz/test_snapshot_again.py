@@ -13,7 +13,8 @@ from reactgrad.explain._snapshots import Snapshots
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_it_equals_a_fresh_one(g: rg.Graph, seed: int) -> None:
+def test_it_equals_a_fresh_one(g: rg.Graph, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reactgrad.explain._snapshots.MANY", 5)
     random = Random(seed)
     leaves = [g.param(float(n + 1), name=f"w{n}") for n in range(6)]
     nodes: list[rg.Var] = [*leaves]
@@ -25,6 +26,7 @@ def test_it_equals_a_fresh_one(g: rg.Graph, seed: int) -> None:
     g.forward(*nodes)
     snapshots = Snapshots(g)
     snapshots.take()
+    parts = 0
     for step in range(40):
         match random.randrange(9):
             case 0 | 1 | 2:
@@ -43,12 +45,19 @@ def test_it_equals_a_fresh_one(g: rg.Graph, seed: int) -> None:
                 _ = one.unfreeze() if one.frozen else one.freeze()
             case _:
                 random.choice(leaves).touch()
-        again = snapshots.take(edited=False)
         fresh = snapshot(g, None, True)
+        if step % 3 == 0:  # what is shown comes first, and the leaves
+            shown = {node.key for node in random.sample(fresh.nodes, 9)}
+            part = snapshots.take(False, shown)
+            seen = [node.key for node in fresh.nodes if node.key in shown or node.kind == "param"]
+            assert [part.by_key[key] for key in seen] == [fresh.by_key[key] for key in seen]
+            parts += bool(snapshots.left)
+        again = snapshots.take(edited=False)
         assert again.nodes == fresh.nodes
         assert again.edges == fresh.edges
         assert again.by_key == fresh.by_key
         assert again._computed == fresh._computed
+    assert parts, "some came in two parts"
 
 
 def test_what_did_not_change_is_the_same_object(g: rg.Graph) -> None:
@@ -63,3 +72,21 @@ def test_what_did_not_change_is_the_same_object(g: rg.Graph) -> None:
     again = snapshots.take(edited=False)
     same = {node.name for node in again.nodes if former.by_key[node.key] is node}
     assert same == {z.label, other.label}
+
+
+def test_it_follows_a_fork_and_a_graph_that_grows(g: rg.Graph) -> None:
+    x = g.input(1.0, name="x")
+    y = rg.tanh(x)
+    g.forward(y)
+    twin = g.fork()
+    snapshots = Snapshots(twin)
+    snapshots.take()
+    twin[x].set(3.0)
+    twin.forward(twin[y])
+    assert snapshots.take(edited=False).nodes == snapshot(twin, None, True).nodes
+    z = rg.exp(twin[y])
+    now = snapshots.take()
+    assert now.nodes == snapshot(twin, None, True).nodes
+    assert now.edges == snapshot(twin, None, True).edges
+    del z
+    assert len(snapshots.take().nodes) == 2

@@ -45,17 +45,20 @@ export class Known {
     this.last = message.last;
   }
 
+  /** Take in states, and runs. With `part` more states are on their way, as a `rest` of the run if there was one. */
   frame(message) {
+    const entry = message.rest ? this.timeline.at(-1) : null, { states, changes } = entry ?? { states: this.loose, changes: this.changes };
     for (const [text, told] of Object.entries(message.states)) {
       const key = +text, state = asState(told), before = this.now.get(key), node = this.nodes.get(key);
       // What is stale shows what it was, until something else takes its place.
       if (before && !state.value) state.was = before.value || before.was;
       if (before && node && isLeaf(node) && before.version !== state.version) {
-        this.changes.set(key, { old: this.changes.get(key)?.old ?? before.value, new: state.value });
+        changes.set(key, { old: changes.get(key)?.old ?? before.value, new: state.value });
       }
       this.now.set(key, state);
-      this.loose.set(key, state);
+      states.set(key, state);
     }
+    if (message.part && message.runs.length) this.foresee(message);
     message.runs.forEach((run, i) => {
       const last = i === message.runs.length - 1;
       // Between two frames the actions of each run are known, but not all values after it.
@@ -65,6 +68,17 @@ export class Known {
     while (this.timeline.length > MOST_RUNS) {
       for (const [key, state] of this.timeline.shift().states) this.base.set(key, state);
       this.dropped += 1;
+    }
+  }
+
+  /** Show what a run did with nodes whose states are on their way. */
+  foresee({ states, runs }) {
+    for (const [key, state] of this.now) if (state.outcome && !(key in states)) this.now.set(key, { ...state, outcome: null });
+    const waiting = new Map();
+    for (const outcome of ["skipped", "ran", "cut_off", "rebuilt", "failed"]) for (const key of runs.at(-1)[outcome]) if (!(key in states)) waiting.set(key, outcome);
+    for (const [key, outcome] of waiting) {
+      const before = this.now.get(key);
+      if (before) this.now.set(key, { ...before, outcome, state: outcome === "failed" ? "error" : "clean", value: "", was: before.value || before.was, error: "" });
     }
   }
 

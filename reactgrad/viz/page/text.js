@@ -21,7 +21,7 @@ export function plainLines(text) {
 
 // Once: making one takes longer than a redraw.
 const NUMBERS = new Intl.NumberFormat("en-US");
-const [SMALL, LARGE] = [false, true].map((useGrouping) => new Intl.NumberFormat("en-US", { maximumFractionDigits: 9, useGrouping }));
+const [JOINED, GROUPED] = [false, true].map((useGrouping) => new Intl.NumberFormat("en-US", { maximumFractionDigits: 9, useGrouping }));
 export const count = (n) => NUMBERS.format(n);
 export const some = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 
@@ -30,7 +30,7 @@ export function short(text) {
   const number = Number(text);
   if (text && Number.isFinite(number)) {
     const size = Math.abs(number), six = +number.toPrecision(6);
-    return size >= 1e9 || (size && size < 1e-4) ? String(six) : (size >= 1e4 ? LARGE : SMALL).format(six);
+    return size >= 1e9 || (size && size < 1e-4) ? String(six) : (size >= 1e4 ? GROUPED : JOINED).format(six);
   }
   return plain(text ?? "", 24);
 }
