@@ -256,15 +256,22 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
     return Snapshot(nodes, tuple(edges), weights)
 
 
-def weights_of(graph: Core, slots: Iterable[int]) -> dict[tuple[int, int], str]:
+def weighted(graph: Core) -> bool:
+    """Return whether some node is drawn as a neuron; most graphs have few different ops."""
+    from reactgrad.nodes._units import WEIGHTED  # imported late: few snapshots are taken
+
+    ops = {id(op): op for op in graph._host.ops}
+    return any(getattr(op, "name", "") in WEIGHTED for op in ops.values())
+
+
+def weights_of(graph: Core, slots: Collection[int]) -> dict[tuple[int, int], str]:
     """Return the present weights of neurons, as text."""
     from reactgrad.nodes._units import WEIGHTED  # imported late: few snapshots are taken
 
     found: dict[tuple[int, int], str] = {}
     scheduler, host = graph._scheduler, graph._host
     number = scheduler.topology.number
-    ops = {id(op): op for op in host.ops}  # few, so that a graph without neurons is not gone over
-    if not any(getattr(op, "name", "") in WEIGHTED for op in ops.values()):
+    if not slots or not weighted(graph):
         return found
     for slot in slots:
         first = WEIGHTED.get(getattr(host.ops[slot], "name", ""))

@@ -23,6 +23,7 @@ from reactgrad.explain._snapshot import (
     numbers,
     outcomes_of,
     snapshot,
+    weighted,
     weights_of,
 )
 from reactgrad.scheduler import CollectorPause, Run
@@ -52,6 +53,7 @@ class Snapshots:
         self._rows: tuple[Any, ...] = ()  # which nodes there are, and in which order
         self._slots: list[int] = []  # as the nodes of the last snapshot
         self._place: dict[int, int] = {}  # the position of each slot among them
+        self._weighted = False  # whether some node is drawn as a neuron
         self._versions: list[int] = []
         self._outcomes: dict[int, Outcome] = {}
         self._sets: list[set[int]] = []  # the slots that are stale, frozen, pinned, ...
@@ -91,6 +93,7 @@ class Snapshots:
             self.left = frozenset()
             if last is None or not known or edited or scheduler.computing:
                 now = snapshot(graph, None, True)
+                self._weighted = weighted(graph)
                 if last is not None and not edited:
                     now = Snapshot(now.nodes, last.edges, now.weights)
             else:
@@ -113,7 +116,9 @@ class Snapshots:
             node = again(graph, slot, former, slot in stale, self._outcomes.get(slot), texts)
             if node != former:
                 nodes[place[slot]] = differ[node.key] = node
-        now = Snapshot(tuple(nodes), last.edges, weights_of(graph, self._slots))
+        now = Snapshot(
+            tuple(nodes), last.edges, weights_of(graph, self._slots if self._weighted else ())
+        )
         now._take_over(last, differ)
         return now
 
