@@ -86,3 +86,24 @@ def test_a_preview_moves_no_box(chrome: Any, width: int) -> None:
         seen.until(lambda: "a change of an_input" in seen.text(".rg-preview"))
         at_rest(seen)
         assert seen.page.evaluate(PLACES) == before
+
+
+def test_the_small_map_covers_no_words(chrome: Any) -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    y = x
+    for _ in range(30):
+        y = rg.tanh(y)
+    g.forward(y)
+    with live(chrome, g, size=(800, 760)) as seen:
+        for value in ("2", "3"):
+            seen.page.get_by_label("x, as a number").fill(value)
+            seen.until(lambda value=value: f"→ {value}: ran" in seen.text(".rg-status"))
+        seen.page.get_by_label("compare with").select_option(index=1)
+        seen.until(lambda: "ran in both" in seen.text(".rg-compare"))
+        small, words, map_ = (
+            seen.page.locator(css).bounding_box() for css in (".rg-mini", ".rg-compare", ".rg-map")
+        )
+        assert small["height"] > 10, "not all is in sight"
+        assert small["y"] + small["height"] <= words["y"]
+        assert map_["y"] <= small["y"]
