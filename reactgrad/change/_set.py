@@ -32,6 +32,7 @@ from reactgrad.nodes._op import CONST, MODE, Leaf
 from reactgrad.scheduler import Leaves, add_note, is_interrupt, told
 from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number
+from reactgrad.values._quiet import quietly
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -403,8 +404,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         new = device_of(old.device).asarray(new, old.dtype)
     elif found.dtype != old.dtype:
         # Cast here, where nothing has changed yet; an overflow to infinity is no error.
-        with np.errstate(all="ignore"):
-            new = np.asarray(new).astype(old.dtype)
+        new = quietly(np.asarray(new).astype, old.dtype)
     found = spec(found.shape, old.dtype, old.device)
     if pattern is not None:
         check_pattern(what, pattern, found)
