@@ -292,8 +292,8 @@ def _call_all(told: Sequence[tuple[Any, Any]]) -> None:
             if is_interrupt(error):
                 raise
             errors.append(error)
-    for other in errors[1:]:
-        add_note(errors[0], f"another hook raised {told_error(other)}")
+    for other in range(1, len(errors)):
+        add_note(errors[0], f"another hook raised {told_error(errors[other])}")
     if errors:
         try:
             raise errors[0]

@@ -275,7 +275,7 @@ def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
     observers.queue.append((observers.calling, sets))
 
 
-def make_waiting_sets(graph: Core) -> list[Exception]:
+def make_waiting_sets(graph: Core) -> tuple[Exception, ...]:
     """Make the sets that observers have asked for, in order. Return the errors of those that fit no
     more.
     """
@@ -295,9 +295,10 @@ def make_waiting_sets(graph: Core) -> list[Exception]:
                 observer.blame(error)
                 problems.append(error)
         graph._followed.pop(observers, None)
+        return tuple(problems)
     finally:
         observers.calling = calling
-    return problems
+        problems.clear()  # the tracebacks hold this frame
 
 
 def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:

@@ -33,6 +33,7 @@ from tests.laws.acts import (
 ALLOWED: dict[str, tuple[type[BaseException], ...]] = {
     "observe": (ExceptionGroup,),
     "save_and_load": (rg.LoadError,),
+    "twins": (rg.LoadError,),
 }
 ERRORS = [MemoryError, RecursionError, KeyboardInterrupt]
 # A save that is loaded again says of a MemoryError that the file is too large.
@@ -141,6 +142,21 @@ def test_a_rollback_is_whole_though_an_error_comes_where_its_blocks_end(
         came = struck(act, at, error, of=("transaction", "building"))
         check("rollback", g, n)
     assert at > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_an_error_where_a_run_is_suspended_is_that_of_the_node_under_way(
+    error: type[BaseException],
+) -> None:
+    """It was noted as that of another node, or of none: the first of the graph, whatever it is."""
+    at, came = 0, True
+    while came:
+        at += 1
+        g, n, act = prepared("switch")
+        came = struck(act, at, error, of=("suspend",))
+        check("switch", g, n)
+    assert at > 20
 
 
 @pytest.mark.slow
