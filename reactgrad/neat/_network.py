@@ -178,8 +178,7 @@ class Network(Opening):
                     weight = unique_value or random.uniform(-1.0, 1.0)
                     genome.connections[source, key].weight = weight
         self = object.__new__(cls)
-        self._program = read(FEED_FORWARD, genome, config)
-        self._config = config
+        self.__dict__.update(_program=read(FEED_FORWARD, genome, config), _config=config)
         if place is not None:
             self._place, self._prefix = place, place.prefix
             with opening:
@@ -354,7 +353,8 @@ class Network(Opening):
         if program is not None:
             found = program.activate(inputs)
             if found is not None:
-                self._run = None
+                if self._run is not None:
+                    self._run = None
                 return found
         return self._activate(inputs)
 
@@ -368,9 +368,10 @@ class Network(Opening):
                 self._build()
         with self._lock:
             self._graph.set(self._changed(given))
-            self._run = self._graph.forward(self._outputs)
+            own = self.__dict__  # at once, without a look at the name
+            own["_run"] = self._graph.forward(self._outputs)
             value = self._outputs.value
-            self._given = given
+            own["_given"] = given
         if alone:
             return value.ravel().tolist()
         # Where no input leads to any output, outputs are the same in all samples.
