@@ -648,7 +648,8 @@ def twins(g: rg.Graph, n: Nodes) -> None:
     other = rg.Graph()
     y = rg.tanh(other.input(np.array([1.0, 2.0]))) * 2.0
     y.name = "y"
-    n["value"] = rg.from_bytes(other.to_bytes())["y"].value
+    n["other"], n["new"] = other, rg.from_bytes(other.to_bytes())
+    n["value"] = n["new"]["y"].value
 
 
 @steps
