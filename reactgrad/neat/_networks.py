@@ -145,7 +145,7 @@ class Networks(ClassAttributes):
                 self._play(given, out)
             else:
                 self._step(given, out)
-            self.__dict__["_samples"] = samples
+            object.__setattr__(self, "_samples", samples)
         return out if np.ndim(X) == 3 else out[:, 0]
 
     def _play(self, given: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
@@ -155,7 +155,7 @@ class Networks(ClassAttributes):
         elif self._owns:  # a function of the user may fail: then no network has made the step
             state = state.copy()
         play(self._programs, given, state, out, given.shape[1])
-        self.__dict__["_state"] = state
+        object.__setattr__(self, "_state", state)
 
     def _step(self, given: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
         samples = given.shape[1]

@@ -143,7 +143,7 @@ class RecurrentNetwork(NodeKeys, Opening):
             leads to stays 0, whatever its bias.
         """
         self = object.__new__(cls)
-        self.__dict__["_program"] = read(RECURRENT, genome, config)
+        object.__setattr__(self, "_program", read(RECURRENT, genome, config))
         return self
 
     @classmethod
@@ -241,7 +241,8 @@ class RecurrentNetwork(NodeKeys, Opening):
         self._graph.set(values)
         self._graph.forward(*self._now.values())
         held = {key: var.value for key, var in self._now.items()}
-        self.__dict__.update(_active=1 - self._active, _held=held)
+        object.__setattr__(self, "_active", 1 - self._active)
+        object.__setattr__(self, "_held", held)
         result = rows([self._values[key].value for key in self.phenotype.outputs], samples)
         return result[0].tolist() if alone else result
 

@@ -266,7 +266,7 @@ class CTRNN(ClassAttributes):
                 )
             sample = given.ravel().tolist()
             reached = program.advance(sample, now, now + advance_time, time_step)
-        self.__dict__["time_seconds"] = reached
+        object.__setattr__(self, "time_seconds", reached)
         latest = program.bank(1 - program.active if program.kind == EULER else program.active)
         return [latest[slot] for slot in program.out]
 
