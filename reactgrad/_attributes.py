@@ -52,6 +52,24 @@ class OwnAttributes:
         return present(self)
 
 
+class ClassAttributes:
+    """The base of classes whose objects have no public attributes but those of their class.
+
+    Nothing is noted when an object is made, so that thousands may be made at once. Where an assignment must cost
+    nothing, it is made by ``object.__setattr__``; ``__dict__`` would make all later reads of attributes slower.
+    """
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[:1] != "_":
+            kind = type(self)
+            article = "an" if kind.__name__[0] in "AEIO" else "a"
+            has = None if _is_ours(kind) else [one for one in dir(kind) if one[0] != "_"]
+            check_assigned(self, f"{article} {kind.__name__}", name, value, {}, has)
+        object.__setattr__(self, name, value)
+
+
 def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "reactgrad"
 

@@ -33,7 +33,7 @@ def misfit(
         signature.bind(*args, **kwargs)
         return None
     except TypeError as error:
-        reason = error
+        reason = str(error)  # the error itself would hold this frame, and this frame the error
     parameters = signature.parameters
     by_place = [name for name in kwargs if name in parameters and parameters[name].kind == 0]
     if by_place:
@@ -70,7 +70,10 @@ def check_names(kind: type, call: str, args: Iterable[Any], kwargs: Mapping[str,
     if known is not None and not known.issuperset(kwargs):
         found = misfit(call, kind.__init__, (None, *args), kwargs)
         if found is not None:
-            raise found
+            try:
+                raise found
+            finally:
+                del found  # its traceback holds this frame
 
 
 def explained(call: str, function: Callable[..., Any], module: str) -> Callable[..., Any]:
@@ -91,7 +94,10 @@ def explained(call: str, function: Callable[..., Any], module: str) -> Callable[
             found = misfit(call, function, args, kwargs)
             if found is None:  # one from inside of the function
                 raise
-            raise found from None
+            try:
+                raise found from None
+            finally:
+                del found  # its traceback holds this frame
 
     update_wrapper(called, function)
     if "." not in called.__qualname__:  # where pickle finds it

@@ -30,6 +30,7 @@ from reactgrad.reading._refresh import refresh
 from reactgrad.reading._run import Run
 from reactgrad.reading._value import clean_values
 from reactgrad.scheduler import add_note, is_interrupt, told_error
+from reactgrad.values._quiet import quietly
 
 if TYPE_CHECKING:
     from reactgrad.autodiff._program import Program
@@ -291,8 +292,8 @@ def _call_all(told: Sequence[tuple[Any, Any]]) -> None:
             if is_interrupt(error):
                 raise
             errors.append(error)
-    for other in errors[1:]:
-        add_note(errors[0], f"another hook raised {told_error(other)}")
+    for other in range(1, len(errors)):
+        add_note(errors[0], f"another hook raised {told_error(errors[other])}")
     if errors:
         try:
             raise errors[0]
@@ -332,8 +333,7 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind not in ("fiubc" if y.dtype.kind == "c" else "fiub"):
             raise DTypeError(f"{what} is of {value.dtype}; gradients are floats.")
-        with np.errstate(over="ignore"):  # beyond the dtype of y it is infinite
-            value = value.astype(y.dtype)
+        value = quietly(value.astype, y.dtype)  # beyond the dtype of y it is infinite
         kind = y.device.partition(":")[0]
         return value if kind == "cpu" else device_of(y.device).asarray(value, y.dtype)
     return value

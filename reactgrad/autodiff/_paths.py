@@ -140,7 +140,10 @@ class Paths(Tables):
                     f"{self._graph._host.label(slot)!r} is part of a derivative of "
                     f"{self._graph._host.label(path[-1])!r}.",
                 )
-                raise error
+                try:
+                    raise error
+                finally:
+                    del error  # its traceback holds this frame
 
     def _stands_on(self, number: int) -> Set[int]:
         """Return the number of a program, and the numbers of all programs whose results it derives

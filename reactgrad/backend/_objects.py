@@ -118,6 +118,20 @@ def lasts(value: Any) -> bool:
     return True
 
 
+def _without_warnings(copy: Any, value: Any, copied: dict[int, Any]) -> Any:
+    """Copy a value some of whose parts may warn that they will have no copy in later versions of Python."""
+    before = warnings.filters
+    try:
+        try:
+            warnings.filters = [("ignore", None, Warning, None, 0)]
+            return copy(value, copied)
+        finally:
+            warnings.filters = before
+    except BaseException:
+        warnings.filters = before  # again: the error may have come at the line above
+        raise
+
+
 def own_object(value: Any) -> Any:
     """Return a copy of an object, with read-only arrays in it; the object itself if it has no copy.
 
@@ -129,9 +143,7 @@ def own_object(value: Any) -> Any:
 
     copied: dict[int, Any] = {}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of parts that will have no copy in later versions
-            result = copy.deepcopy(value, copied)
+        result = _without_warnings(copy.deepcopy, value, copied)
     except Exception:  # locks, connections and the like, or whatever a class of the user's raises
         return value
     for part in copied.values():

@@ -273,7 +273,10 @@ class Change:
                         {slot for slot, respecced, _ in news if respecced},
                     )
         for error in self._doubtful.values():
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
 
     def _hold(self) -> None:
         """Keep former parents alive while gradients are built; an undo needs them."""

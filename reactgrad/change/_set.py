@@ -32,6 +32,7 @@ from reactgrad.nodes._op import CONST, MODE, Leaf
 from reactgrad.scheduler import Leaves, add_note, is_interrupt, told
 from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number
+from reactgrad.values._quiet import quietly
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -274,7 +275,7 @@ def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
     observers.queue.append((observers.calling, sets))
 
 
-def make_waiting_sets(graph: Core) -> list[Exception]:
+def make_waiting_sets(graph: Core) -> tuple[Exception, ...]:
     """Make the sets that observers have asked for, in order. Return the errors of those that fit no
     more.
     """
@@ -294,9 +295,10 @@ def make_waiting_sets(graph: Core) -> list[Exception]:
                 observer.blame(error)
                 problems.append(error)
         graph._followed.pop(observers, None)
+        return tuple(problems)
     finally:
         observers.calling = calling
-    return problems
+        problems.clear()  # the tracebacks hold this frame
 
 
 def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:
@@ -403,8 +405,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         new = device_of(old.device).asarray(new, old.dtype)
     elif found.dtype != old.dtype:
         # Cast here, where nothing has changed yet; an overflow to infinity is no error.
-        with np.errstate(all="ignore"):
-            new = np.asarray(new).astype(old.dtype)
+        new = quietly(np.asarray(new).astype, old.dtype)
     found = spec(found.shape, old.dtype, old.device)
     if pattern is not None:
         check_pattern(what, pattern, found)

@@ -17,6 +17,7 @@ from reactgrad.nodes._op import INPUT, PARAM
 from reactgrad.scheduler import MOST_RANGES, SHARE, Ranges, block, count, told
 from reactgrad.values._columns import MISSING
 from reactgrad.values._fitting import _castable, cast
+from reactgrad.values._quiet import quietly
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -144,8 +145,7 @@ def _fitting(var: Handle, found: Spec, part: Any, values: Any) -> Any:
         )
     if found.dtype.kind in "iu":
         return cast(what, new, found.dtype)
-    with np.errstate(all="ignore"):
-        return np.asarray(new).astype(found.dtype)
+    return quietly(np.asarray(new).astype, found.dtype)
 
 
 def rows_at(index: Any, shape: tuple[Any, ...]) -> Ranges | None:

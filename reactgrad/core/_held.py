@@ -109,6 +109,7 @@ class held:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        endless = None
         try:
             # If it is less, a block around this one has ended first, and has counted down already.
             if self._graph._observers.held > self._before:
@@ -119,6 +120,7 @@ class held:
                 if problems or endless is not None:
                     conclude(problems, endless, cast("Exception | None", error))
         finally:  # also where an interrupt came before the lines above
+            del endless  # its traceback holds this frame
             if self._graph._observers.held > self._before:
                 self._graph._observers.held = self._before
             self._graph._lock.__exit__(kind, error, trace)

@@ -16,10 +16,15 @@ class StabilizeError(ReactgradError, RecursionError):
 def conclude(problems: list[Exception], *errors: Exception | None) -> None:
     """Raise what observers raised, together with the given errors, as a group. Raise nothing for none.
 
-    A single error without problems of observers is raised as it is.
+    A single error without problems of observers is raised as it is. Empty the list of problems.
     """
     own = [error for error in errors if error is not None]
-    if problems or len(own) > 1:
-        raise ExceptionGroup("observers raised", problems + own)
-    if own:
-        raise own[0]
+    try:
+        if problems or len(own) > 1:
+            raise ExceptionGroup("observers raised", problems + own)
+        if own:
+            raise own[0]
+    finally:
+        # Tracebacks hold this frame and those in which the list of problems has come to be: a cycle each.
+        del own, errors
+        problems.clear()

@@ -105,7 +105,10 @@ class Accumulator(OwnAttributes):
         errors = [error for one in futures if (error := one.exception()) is not None]
         sums, self._sums = self._sums, {}
         if errors:
-            raise errors[0]
+            try:
+                raise errors[0]
+            finally:
+                errors.clear()  # the tracebacks hold this frame
         if not sums:
             return
         graph: Any = self._params[0].graph

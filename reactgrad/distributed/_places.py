@@ -57,7 +57,10 @@ def unwrapped(answer: tuple[bool, Any]) -> Any:
     """Return what a holder answered; raise what it raised."""
     good, result = answer
     if not good:
-        raise result
+        try:
+            raise result
+        finally:
+            del result, answer  # the traceback holds this frame
     return result
 
 

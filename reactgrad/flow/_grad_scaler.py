@@ -12,6 +12,7 @@ import numpy as np
 from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend import device_of, holder, on
+from reactgrad.values._quiet import quietly
 
 
 class Steps(Protocol):
@@ -184,10 +185,10 @@ class GradScaler(OwnAttributes):
             raise GradientError(
                 "scaler: no param of the optimiser has a gradient. Write scaler.scale(loss).backward() first."
             )
-        bad = _not_finite(params)
+        bad = quietly(_not_finite, params)
         inverse = 1.0 / self._scale
         for one in params:
-            _multiply(one, inverse)
+            quietly(_multiply, one, inverse)
         self._done[id(optimizer)] = (optimizer, _READY, tuple([one.label for one in bad]))
 
     def step(self, optimizer: Steps, *args: Any, **kwargs: Any) -> Stepped:
@@ -305,22 +306,18 @@ class GradScaler(OwnAttributes):
 def _not_finite(params: list[Any]) -> list[Any]:
     """Return the params whose gradients hold an infinity or NaN. The host waits once for each device."""
     sums: dict[str, Any] = {}
-    with np.errstate(all="ignore"):
-        for one in params:
-            with on(_device(one)):
-                # Times 0: what is not finite makes the sum NaN.
-                probe = (one.grad * 0).sum()
-                sums[_device(one)] = (
-                    probe if _device(one) not in sums else sums[_device(one)] + probe
-                )
+    for one in params:
+        with on(_device(one)):
+            # Times 0: what is not finite makes the sum NaN.
+            probe = (one.grad * 0).sum()
+            sums[_device(one)] = probe if _device(one) not in sums else sums[_device(one)] + probe
     if all(not np.isnan(_number(device, total)) for device, total in sums.items()):
         return []
-    with np.errstate(all="ignore"):
-        found = []
-        for one in params:
-            with on(_device(one)):
-                if np.isnan(_number(_device(one), (one.grad * 0).sum())):
-                    found.append(one)
+    found = []
+    for one in params:
+        with on(_device(one)):
+            if np.isnan(_number(_device(one), (one.grad * 0).sum())):
+                found.append(one)
     return found
 
 
@@ -336,7 +333,7 @@ def _number(device: str, total: Any) -> Any:
 def _multiply(param: Any, number: float) -> None:
     """Replace the ``.grad`` of a param by a multiple of it."""
     graph, old = param._graph, param.grad
-    with graph._lock, on(_device(param)), np.errstate(all="ignore"):
+    with graph._lock, on(_device(param)):
         new = old * number
         if isinstance(new, np.ndarray):
             new = new.astype(old.dtype, copy=False)

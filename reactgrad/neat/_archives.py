@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 
 Array = np.ndarray[Any, Any]
 
 
-class NoveltyArchive:
+class NoveltyArchive(OwnAttributes):
     """Behaviours that were new when they were seen (Lehman and Stanley, 2011).
 
     The novelty of a behaviour is its mean distance to the nearest ones, among those of its generation and
@@ -100,7 +101,7 @@ class NoveltyArchive:
         return scores
 
 
-class MapElites:
+class MapElites(OwnAttributes):
     """The best solution for each kind of behaviour: a grid of elites (Mouret and Clune, 2015).
 
     Parameters

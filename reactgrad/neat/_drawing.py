@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat._phenotype import Phenotype
 
 # Between columns, between neurons, and around all.
@@ -17,7 +18,7 @@ WIDTH, HEIGHT = 62, 30
 MORE, LESS, NEW, GONE = "#2563b0", "#c2410c", "#1a7f37", "#9aa0a6"
 
 
-class Drawing:
+class Drawing(OwnAttributes):
     """A picture of a network, shown by notebooks.
 
     Attributes

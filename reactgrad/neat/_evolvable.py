@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat._activations import ACTIVATIONS
 from reactgrad.neat._network import Network
 from reactgrad.neat._phenotype import Neuron, Phenotype, check_config
@@ -46,7 +47,7 @@ class Squares(NamedTuple):
     first: Array
 
 
-class EvolvableSubstrate:
+class EvolvableSubstrate(OwnAttributes):
     """Inputs and outputs at places in the square from -1 to 1; a genome decides on all between them.
 
     Hidden neurons are placed where the pattern that the CPPN paints has information: where a quadtree of

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat import _saving
 from reactgrad.neat._genome import Genome
 from reactgrad.neat._phenotype import check_config
@@ -37,7 +38,7 @@ class Found(NamedTuple):
     is_solved: bool
 
 
-class Islands:
+class Islands(OwnAttributes):
     """Several populations that evolve apart, and whose best genomes migrate along a ring.
 
     Every few generations copies of the best genomes of each island take the places of new children of the

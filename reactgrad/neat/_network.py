@@ -178,8 +178,11 @@ class Network(Opening):
                     weight = unique_value or random.uniform(-1.0, 1.0)
                     genome.connections[source, key].weight = weight
         self = object.__new__(cls)
-        self._program = read(FEED_FORWARD, genome, config)
-        self._config = config
+        object.__setattr__(self, "_program", read(FEED_FORWARD, genome, config))
+        object.__setattr__(self, "_config", config)
+        object.__setattr__(
+            self, "_run", None
+        )  # ``activate`` finds it here sooner than in the class
         if place is not None:
             self._place, self._prefix = place, place.prefix
             with opening:
@@ -354,7 +357,8 @@ class Network(Opening):
         if program is not None:
             found = program.activate(inputs)
             if found is not None:
-                self._run = None
+                if self._run is not None:
+                    self._run = None
                 return found
         return self._activate(inputs)
 
@@ -368,9 +372,9 @@ class Network(Opening):
                 self._build()
         with self._lock:
             self._graph.set(self._changed(given))
-            self._run = self._graph.forward(self._outputs)
+            object.__setattr__(self, "_run", self._graph.forward(self._outputs))
             value = self._outputs.value
-            self._given = given
+            object.__setattr__(self, "_given", given)
         if alone:
             return value.ravel().tolist()
         # Where no input leads to any output, outputs are the same in all samples.

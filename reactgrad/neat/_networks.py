@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import ClassAttributes
 from reactgrad.neat._phenotype import Phenotype, check_config
 from reactgrad.neat._program import (
     FEED_FORWARD,
@@ -21,7 +22,7 @@ from reactgrad.neat._program import (
 )
 
 
-class Networks:
+class Networks(ClassAttributes):
     """The networks of a population, each of which is given observations of its own.
 
     That is what control tasks need, where each network acts in an environment of its own. For a
@@ -144,7 +145,7 @@ class Networks:
                 self._play(given, out)
             else:
                 self._step(given, out)
-            self._samples = samples
+            object.__setattr__(self, "_samples", samples)
         return out if np.ndim(X) == 3 else out[:, 0]
 
     def _play(self, given: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
@@ -154,7 +155,7 @@ class Networks:
         elif self._owns:  # a function of the user may fail: then no network has made the step
             state = state.copy()
         play(self._programs, given, state, out, given.shape[1])
-        self._state = state
+        object.__setattr__(self, "_state", state)
 
     def _step(self, given: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
         samples = given.shape[1]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from threading import RLock
 from typing import Any
 
+from reactgrad._attributes import ClassAttributes
 from reactgrad.neat._drawing import Drawing, drawing
 from reactgrad.neat._formula import formula
 from reactgrad.neat._phenotype import Phenotype
@@ -14,7 +15,7 @@ from reactgrad.neat._phenotype import Phenotype
 opening = RLock()
 
 
-class Opening:
+class Opening(ClassAttributes):
     """A network with a flat program, which ``_open`` replaces by a graph."""
 
     _program: Any = None

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import reactgrad as rg
+from reactgrad._habits import AbsentError, mistyped
 from reactgrad.neat import _saving
 from reactgrad.neat._genome import Genome, forget
 from reactgrad.neat._phenotype import check_config
@@ -14,6 +15,9 @@ from reactgrad.neat._program import is_compiled
 from reactgrad.neat._scores import Fitness, Ranks, Score, Scorer, farm_of, here, is_group, on_farm
 from reactgrad.neat._species import SpeciesSet
 from reactgrad.neat._training import Training
+
+_OWN = ("training", "exact", "_inner")
+_OTHERWISE = "It takes none of your own: keep this in a variable, or write a subclass."
 
 
 class Population:
@@ -103,6 +107,19 @@ class Population:
         if name == "_inner":
             raise AttributeError(name)
         return getattr(self._inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assign what neat-python's population has to that, and what stands here only to this one."""
+        inner = vars(self).get("_inner")
+        if name in _OWN or name[:1] == "_" or inner is None:
+            object.__setattr__(self, name, value)
+        elif name in vars(inner):
+            setattr(inner, name, value)
+        else:
+            has = [*vars(inner), "training", "exact"]
+            if type(self) is Population or any(mistyped(name, one) for one in has):
+                raise AbsentError(f"a Population has no attribute {name!r}.", name, has, _OTHERWISE)
+            object.__setattr__(self, name, value)
 
     @property
     def inner(self) -> Any:

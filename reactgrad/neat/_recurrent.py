@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
@@ -142,7 +143,7 @@ class RecurrentNetwork(NodeKeys, Opening):
             leads to stays 0, whatever its bias.
         """
         self = object.__new__(cls)
-        self._program = read(RECURRENT, genome, config)
+        object.__setattr__(self, "_program", read(RECURRENT, genome, config))
         return self
 
     @classmethod
@@ -239,8 +240,9 @@ class RecurrentNetwork(NodeKeys, Opening):
             values[self._before[key]] = np.broadcast_to(held, (samples,))
         self._graph.set(values)
         self._graph.forward(*self._now.values())
-        self._active = 1 - self._active
-        self._held = {key: var.value for key, var in self._now.items()}
+        held = {key: var.value for key, var in self._now.items()}
+        object.__setattr__(self, "_active", 1 - self._active)
+        object.__setattr__(self, "_held", held)
         result = rows([self._values[key].value for key in self.phenotype.outputs], samples)
         return result[0].tolist() if alone else result
 
@@ -298,7 +300,7 @@ def _again(cls: Any, phenotype: Phenotype, active: int, banks: list[dict[int, fl
     return self
 
 
-class Unrolled:
+class Unrolled(OwnAttributes):
     """A recurrent network over several steps; made by ``RecurrentNetwork.unroll``.
 
     ``unrolled[key, step]`` is the node of a neuron or an input at a step, from 0;

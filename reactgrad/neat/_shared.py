@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat._phenotype import Neuron, check_config
 
 
-class SharedGenes:
+class SharedGenes(OwnAttributes):
     """Weights, biases and responses that networks of several genomes in one graph share: a supernet.
 
     There is one param for each neuron key, with a bias, a response, and a weight for each source that any

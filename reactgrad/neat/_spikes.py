@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat._errors import SampleError
 from reactgrad.neat._phenotype import spiking
 from reactgrad.neat._program import FLAT
@@ -89,7 +90,7 @@ class IZNeuron:
             self.v, self.u = v, u
 
 
-class IZNN:
+class IZNN(OwnAttributes):
     """neat-python's ``IZNN``: a network of spiking neurons.
 
     Parameters

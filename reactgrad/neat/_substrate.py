@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat._activations import ACTIVATIONS
 from reactgrad.neat._evaluate import evaluate
 from reactgrad.neat._network import Network
@@ -17,7 +18,7 @@ from reactgrad.neat._query import pairs_with
 Array = np.ndarray[Any, Any]
 
 
-class Substrate:
+class Substrate(OwnAttributes):
     """Neurons at places in layers, between which a genome, the CPPN, paints weights.
 
     The weight of a connection is what the CPPN answers for the places of its two ends. All connections of all

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import reactgrad as rg
+from reactgrad._attributes import ClassAttributes, OwnAttributes
 from reactgrad.neat._phenotype import Neuron, Phenotype
 from reactgrad.neat._program import (
     EULER,
@@ -44,7 +45,7 @@ def _kind_of(integrator: str | None) -> int:
     return kind
 
 
-class CTRNNNodeEval:
+class CTRNNNodeEval(OwnAttributes):
     """A neuron of continuous time, with the attributes of neat-python's.
 
     Parameters
@@ -74,7 +75,7 @@ class CTRNNNodeEval:
         self.links = links
 
 
-class CTRNN:
+class CTRNN(ClassAttributes):
     """neat-python's ``CTRNN``: neurons that follow their inputs with a delay, each at its own pace.
 
     Each step takes all neurons from their values before it, by a loop without any graph. Values
@@ -109,6 +110,8 @@ class CTRNN:
     >>> abs(value - (1.0 - math.exp(-1.0))) < 1e-12
     True
     """
+
+    time_seconds = 0.0
 
     def __init__(
         self,
@@ -263,7 +266,7 @@ class CTRNN:
                 )
             sample = given.ravel().tolist()
             reached = program.advance(sample, now, now + advance_time, time_step)
-        self.time_seconds = reached
+        object.__setattr__(self, "time_seconds", reached)
         latest = program.bank(1 - program.active if program.kind == EULER else program.active)
         return [latest[slot] for slot in program.out]
 

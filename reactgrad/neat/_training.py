@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
 from reactgrad.neat._fit import fit
 from reactgrad.neat._lesson import Loss
 
 Pairs = list[tuple[int, Any]]
 
 
-class Training:
+class Training(OwnAttributes):
     """Gradient steps for the best genomes of each generation, for ``Population(config, training=...)``.
 
     After the fitness function has run, the best genomes are trained, and the fitness function is called

@@ -35,7 +35,10 @@ class _Lazy(Module):
         kind: Any = type(self).__mro__[2]
         found = misfit(type(self).__name__, kind.__init__, (None, 1, *args), kwargs)
         if found is not None:
-            raise found
+            try:
+                raise found
+            finally:
+                del found  # its traceback holds this frame
         self._given = (args, kwargs)
         self._waits = True
 

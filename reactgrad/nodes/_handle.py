@@ -142,15 +142,17 @@ def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
         if isinstance(operand, Handle):
             try:
                 return operand._graph._apply(op, operands, attrs)
-            except GraphError as error:
-                return apply_to_constants(op, operands, attrs, error)
+            except GraphError:
+                if (made := apply_to_constants(op, operands, attrs)) is None:
+                    raise
+                return made
         if isinstance(operand, list | tuple) and holds_handles(operand):
             return apply(op, [stacked(one) for one in operands], attrs)
     return current_graph()._apply(op, operands, attrs)
 
 
-def apply_to_constants(op: Op, operands: Sequence[Any], attrs: Attrs, error: GraphError) -> Any:
-    """Return a node of operands of which constants are of other graphs; raise `error` if other nodes are, too.
+def apply_to_constants(op: Op, operands: Sequence[Any], attrs: Attrs) -> Any:
+    """Return a node of operands of which constants are of other graphs; ``None`` if other nodes are, too.
 
     A constant never changes, so its value may enter any graph. It is made in the default graph by code that
     knows no other one, as ``xp.asarray(0.0)`` in a library.
@@ -162,7 +164,7 @@ def apply_to_constants(op: Op, operands: Sequence[Any], attrs: Attrs, error: Gra
     if any(one._graph is not graph for one in moving) or all(
         one._graph is graph for one in handles
     ):
-        raise error
+        return None
     adopted = [
         one.value if isinstance(one, Handle) and one._graph is not graph else one  # type: ignore[attr-defined]
         for one in operands

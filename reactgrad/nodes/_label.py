@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ast
 import linecache
-import warnings
+import re
 from collections.abc import Iterator
 from itertools import islice
-from threading import RLock
 from types import CodeType
 from typing import NamedTuple
 
@@ -88,16 +87,24 @@ def _assignments(code: CodeType) -> dict[Position, Assigned]:
     return known[1]
 
 
-# Filters of warnings belong to all threads, and in Python 3.11 two threads that parse may confuse each other.
-_parsing = RLock()
+# Backslashes whose text means nothing here. Python would warn of some once more, and to silence it there are
+# only filters of all threads, which an interrupt would leave changed.
+_escape = re.compile(r"""\\([\r\n'"\\N])|\\""")
+
+
+def _without_escapes(source: str) -> str:
+    """Return a source with the same names at the same places, and no escape that Python could warn of."""
+    return (
+        _escape.sub(lambda found: found[0] if found[1] else "_", source)
+        if "\\" in source
+        else source
+    )
 
 
 def _in_source(source: str) -> dict[Position, Assigned]:
     """Return all assignments of a source, by the position of what is assigned."""
     try:
-        with _parsing, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python has warned of this source when it compiled it
-            tree = ast.parse(source)
+        tree = ast.parse(_without_escapes(source))
     except (SyntaxError, ValueError):
         return {}
     found: dict[Position, Assigned] = {}

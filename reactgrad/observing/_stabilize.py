@@ -21,7 +21,7 @@ def _stabilize(graph: Core) -> int:
     if observers.calling is not None:
         return 0  # the pass that follows finds what this one would
     problems: list[Exception] = []
-    failure: Exception | None = None
+    failure = stopped = None
     passes = 0
     try:
         while passes < MAX_ROUNDS:
@@ -41,7 +41,7 @@ def _stabilize(graph: Core) -> int:
             conclude(problems, stopped, failure)
         return passes
     finally:
-        del failure  # its traceback holds this frame
+        del failure, stopped  # whose tracebacks hold this frame
 
 
 def _refresh(graph: Core) -> Exception | None:

@@ -85,8 +85,10 @@ def public(op: Op, arity: int, does: str, example: str, module: str) -> Callable
             if isinstance(x, Handle):
                 try:
                     return x._graph._apply(op, operands, ())
-                except GraphError as error:
-                    return apply_to_constants(op, operands, (), error)
+                except GraphError:
+                    if (made := apply_to_constants(op, operands, ())) is None:
+                        raise
+                    return made
             return apply(op, operands)
 
         function = binary

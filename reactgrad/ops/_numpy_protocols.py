@@ -114,7 +114,10 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
         found = misfit(f"np.{function.__name__} on a Var", adapter, args, given)
         if found is None:
             raise
-        raise found from None
+        try:
+            raise found from None
+        finally:
+            del found  # its traceback holds this frame
 
 
 _WRITERS = frozenset(("save", "savez", "savez_compressed", "savetxt"))

@@ -12,6 +12,7 @@ from reactgrad._errors import DTypeError, GradientError, ParameterError
 from reactgrad.core._gradients import GradientBlock, Gradients
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import listed
+from reactgrad.values._quiet import quietly
 
 
 def clip_grad_norm_(
@@ -59,16 +60,19 @@ def clip_grad_norm_(
     found = _Found(parameters)
     if not found.any:
         return 0.0
-    with found.graph._lock, np.errstate(all="ignore"):
-        arrays = found.arrays()
-        norms = [np.linalg.norm(one.astype(np.float64), norm_type) for one in arrays]
-        total = float(norms[0] if len(norms) == 1 else np.linalg.norm(np.array(norms), norm_type))
+    with found.graph._lock:
+        total = quietly(_norm, found.arrays(), norm_type)
         if error_if_nonfinite and not math.isfinite(total):
             _refuse("clip_grad_norm_", found.params)
         factor = max_norm / (total + 1e-6)
         if not factor >= 1.0:
-            found.put(lambda old, out: np.multiply(old, old.dtype.type(factor), out))
+            quietly(found.scale, factor)
     return total
+
+
+def _norm(arrays: list[Any], order: float) -> float:
+    norms = [np.linalg.norm(one.astype(np.float64), order) for one in arrays]
+    return float(norms[0] if len(norms) == 1 else np.linalg.norm(np.array(norms), order))
 
 
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:
@@ -111,8 +115,8 @@ def scale_grads(parameters: Any, factor: float) -> None:
     """Multiply the gradients of params by a number."""
     found = _Found(parameters)
     if found.any:
-        with found.graph._lock, np.errstate(all="ignore"):
-            found.put(lambda old, out: np.multiply(old, old.dtype.type(factor), out))
+        with found.graph._lock:
+            quietly(found.scale, factor)
 
 
 class _Found:
@@ -159,6 +163,10 @@ class _Found:
         now = self.graph._host.gradients.blocks
         blocks = [now[one] for one in self.blocks]
         return blocks + [np.asarray(one.grad).reshape(-1) for one in self.alone]
+
+    def scale(self, factor: float) -> None:
+        """Multiply the gradients by a number."""
+        self.put(lambda old, out: np.multiply(old, old.dtype.type(factor), out))
 
     def put(self, change: Callable[[Any, Any], Any]) -> None:
         """Replace the gradients by ``change(old, out)``, all of them or none."""

@@ -305,10 +305,14 @@ class Optimizer:
             return
         before = error_state()
         try:
-            be_quiet()
-            parts = [bucket.compute(which, rule) for rule, bucket, which in found]
-        finally:
+            try:
+                be_quiet()
+                parts = [bucket.compute(which, rule) for rule, bucket, which in found]
+            finally:
+                as_before(before)
+        except BaseException:
             as_before(before)
+            raise
         took = [bucket for _, bucket, _ in found]
 
         def accept() -> None:

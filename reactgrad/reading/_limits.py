@@ -76,7 +76,10 @@ def _stop(graph: Core, message: str) -> NoReturn:
         graph._scheduler.break_read(stopped)
     else:
         graph._scheduler.cancelled = False
-    raise stopped
+    try:
+        raise stopped
+    finally:
+        del stopped  # its traceback holds this frame
 
 
 def left_to_run(graph: Core, slots: Sequence[int], retry: bool) -> int:

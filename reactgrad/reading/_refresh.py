@@ -45,9 +45,9 @@ def refresh(
         if read is None or not read.ready:
             return _follow_and_read(graph, slots, retry)
         read.ready = False
+    # NumPy's floating-point warnings are off while kernels run, and as before afterwards.
+    before = error_state()
     try:
-        # NumPy's floating-point warnings are off while kernels run, and as before afterwards.
-        before = error_state()
         try:
             be_quiet()
             if graph._lineage:
@@ -61,6 +61,7 @@ def refresh(
         lock = graph._lock
         usual, lock.acquire = lock.acquire, lock.mending
         stray = is_stray(error)
+        as_before(before)  # again: the error may have come where it was made so
         if not stray:
             lock.acquire = usual
         if graph._computing and (stray or issubclass(type(error), Cancelled)):

@@ -18,6 +18,7 @@ from reactgrad.backend import (
     spec,
 )
 from reactgrad.scheduler import told
+from reactgrad.values._quiet import quietly
 
 
 def not_float(what: str, found: object) -> DTypeError:
@@ -185,7 +186,6 @@ def cast(what: str, value: Any, dtype: Any) -> Any:
                 f"{what} was given {array.dtype}, which dtype={dtype} cannot hold without loss. "
                 "Convert the value yourself with .astype if that is meant."
             )
-        with np.errstate(all="ignore"):
-            return array.astype(dtype)
+        return quietly(array.astype, dtype)
     except OverflowError as error:
         raise DTypeError(f"{what}: {error}. Choose a wider dtype.") from None

@@ -341,7 +341,10 @@ def _one(model: Model, x: float, low: float, high: float, close: float, most: in
             if goal in (a, b) or b - a <= 1e-15 * max(abs(a), abs(b), scale):
                 jump = _jump(model, bracket)
                 if not bracket.elsewhere():
-                    raise jump
+                    try:
+                        raise jump
+                    finally:
+                        del jump  # its traceback holds this frame
                 x = bracket.ends()[0]
                 y = miss(x)
                 continue

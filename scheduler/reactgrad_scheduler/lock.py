@@ -259,7 +259,10 @@ class GraphLock:
         if not gate.depth:  # else an interrupt came inside, and this thread still holds its lock
             self._spare.append(gate)
         if interrupted is not None:
-            raise interrupted
+            try:
+                raise interrupted
+            finally:
+                del interrupted  # its traceback holds this frame
         if self.gates:
             self.check_void()
 
@@ -302,7 +305,10 @@ class GraphLock:
         interrupted = finish(thread.join, stop)
         self.close(gate)
         if interrupted is not None:
-            raise interrupted
+            try:
+                raise interrupted
+            finally:
+                del interrupted  # its traceback holds this frame
 
     def is_held_here(self) -> bool:
         """Return whether the thread inside holds the lock itself, and did not come through a gate."""

@@ -43,7 +43,10 @@ class Reads(Standing):
         """Raise the error that stopped a read of ``slot``, which has been computed, if there is one."""
         error = self.broken.pop(slot, None)
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
 
     def adopt_reads(self, slot: int) -> None:
         """Make the reads of a node's last run its parents, after the operands."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import warnings
 from typing import Any
 
 import numpy as np
@@ -199,3 +200,29 @@ def test_messages_and_pictures_show_labels(g: rg.Graph) -> None:
     assert g["price"] is price  # what a message has shown finds the node
     with pytest.raises(KeyError):
         g["cost"]
+
+
+SOURCE = r"""
+def model(x, rg):
+    '''\d \N{EM DASH} \
+    '''
+    one, two, three = f"\{x.shape}\N{EM DASH}\'", r"\d\"", b"\d\\\""
+    growth = rg.exp(x)  # \d
+    é = "\w"; price = growth * 2.0
+    return growth, price
+"""
+
+
+def test_the_source_is_read_without_warnings_and_without_filters_for_them(
+    g: rg.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Filters belong to all threads, and an interrupt left them as they were while the source was read."""
+    found: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(SOURCE, "<escapes>", "exec"), found)
+    lines = SOURCE.splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, "<escapes>", (len(SOURCE), None, lines, "<escapes>"))
+    monkeypatch.delattr(warnings, "catch_warnings")
+    growth, price = found["model"](g.input(1.0), rg)
+    assert (growth.label, price.label) == ("growth", "price")

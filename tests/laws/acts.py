@@ -16,7 +16,7 @@ Nodes = dict[str, Any]
 Act = Callable[[rg.Graph, Nodes], object]
 Seen = dict[str, Any]
 
-LEAVES = ("x", "w", "s", "b", "i")
+LEAVES = ("x", "w", "s", "b", "i", "long")
 GRADIENTS = ("gx", "gw", "gb")
 
 
@@ -61,6 +61,8 @@ def seen(n: Nodes) -> Seen:
     found: Seen = {}
     label = {id(var): key for key, var in n.items()}
     for key, var in n.items():
+        if key[0] == "_":
+            continue
         if "removed" in repr(var):
             found[key] = "removed"
             continue
@@ -84,6 +86,9 @@ def follows(g: rg.Graph, n: Nodes) -> Seen:
     g.zero_grad()
     n["y"].backward()
     found["backward"] = seen(n)
+    if "_optimiser" in n:
+        n["_optimiser"].step()
+        found["step"] = seen(n)
     return found
 
 
@@ -99,12 +104,21 @@ def same(one: Any, other: Any) -> bool:
 
 ACTS: dict[str, Act] = {}
 STEPS: set[str] = set()  # acts of several steps, each of which may have been made
-OPTIONS: dict[str, dict[str, Any]] = {"budget": {"max_bytes": 200}, "jit": {"jit": True}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "budget": {"max_bytes": 200},
+    "jit": {"jit": True},
+    "parallel": {"executor": rg.Threads(2)},
+}
 BEFORE: dict[str, Act] = {
     "hook_gone": lambda g, n: n.setdefault("_hook", n["t"].register_hook(lambda v: v * 2.0)),
     "zero_grad": lambda g, n: n["y"].backward(),
     "written_anew": lambda g, n: [write(n) for _ in range(4)],
     "written_otherwise": lambda g, n: [write(n) for _ in range(4)],
+    "unfreeze": lambda g, n: n["w"].freeze(),
+    "set_rows_and_read": lambda g, n: with_rows(g, n),
+    "read_prepared": lambda g, n: with_reader(g, n),
+    "train_prepared": lambda g, n: with_training_step(g, n),
+    "optimise": lambda g, n: with_optimiser(g, n),
 }
 
 
@@ -113,6 +127,35 @@ def write(n: Nodes, other: bool = False) -> None:
     h = rg.tanh(n["x"] * n["w"]) * 2.0
     n["new"] = (rg.exp(h) if other else h + n["b"]).sum()
     n["new"].backward()
+
+
+def with_rows(g: rg.Graph, n: Nodes) -> None:
+    n["long"] = g.param(np.arange(400.0).reshape(100, 4) / 400.0)
+    n["sums"] = (rg.exp(n["long"]) * 2.0).sum(axis=1)
+    n["slope"] = rg.grad((n["sums"] * n["sums"]).sum(), n["long"])
+    g.forward(n["sums"], n["slope"])
+
+
+def with_reader(g: rg.Graph, n: Nodes) -> None:
+    n["_step"] = g.reader(n["y"], feeds=[n["s"]], updates={n["w"]: n["w"] - 0.125 * n["gw"]})
+    for number in (1.0, 2.0, 3.0):
+        n["_step"](number)
+
+
+def with_optimiser(g: rg.Graph, n: Nodes) -> None:
+    n["_optimiser"] = rg.optim.Adam([n["w"], n["b"]], lr=0.125)
+    for _ in range(2):
+        n["_optimiser"].zero_grad()
+        n["y"].backward()
+        n["_optimiser"].step()
+
+
+def with_training_step(g: rg.Graph, n: Nodes) -> None:
+    n["_step"] = rg.optim.SGD([n["w"], n["b"]], lr=0.125, momentum=0.5).training_step(
+        n["y"], feeds=[n["s"]]
+    )
+    for number in (1.0, 2.0):
+        n["_step"](number)
 
 
 def act(function: Act) -> Act:
@@ -131,7 +174,6 @@ def prepared(name: str) -> tuple[rg.Graph, Nodes, Callable[[], object]]:
     if name in BEFORE:
         BEFORE[name](g, n)
     own = dict(n)  # what the act builds stays alive with it
-    n.pop("_hook", None)
     return g, n, lambda: ACTS[name](g, own)
 
 
@@ -427,6 +469,217 @@ def hook_gone(g: rg.Graph, n: Nodes) -> None:
 def detach(g: rg.Graph, n: Nodes) -> None:
     n["new"] = n["t"].detach_node() * 2.0
     n["value"] = n["new"].value
+
+
+@act
+def unfreeze(g: rg.Graph, n: Nodes) -> None:
+    n["w"].unfreeze()
+
+
+@act
+def set_rows(g: rg.Graph, n: Nodes) -> None:
+    n["x"].set_at(slice(1, 3), [7.0, 8.0])
+
+
+@steps
+def set_rows_and_read(g: rg.Graph, n: Nodes) -> None:
+    n["long"].set_at(7, 1.0)
+    g.forward(n["sums"], n["slope"])
+    n["long"].set_at([3, 4], 2.0)
+    with n["long"].mutate(rows=9) as row:
+        row += 1.0
+    n["value"] = n["sums"].value, n["slope"].value
+
+
+@act
+def mutate_refused(g: rg.Graph, n: Nodes) -> None:
+    with suppress(ZeroDivisionError), n["x"].mutate() as array:
+        array[0] = 9.0
+        raise ZeroDivisionError
+
+
+@act
+def edit_refused(g: rg.Graph, n: Nodes) -> None:
+    with suppress(rg.CycleError), g.edit():
+        n["t"].replace_parent(1, n["b"])
+        n["a"].replace_parent(1, n["t"])
+
+
+@act
+def edit_with_shapes(g: rg.Graph, n: Nodes) -> None:
+    with g.edit():
+        n["x"].set(np.arange(4.0))
+        n["w"].set(np.arange(4.0) + 4.0)
+
+
+@act
+def nested(g: rg.Graph, n: Nodes) -> None:
+    with g.transaction():
+        n["s"].set(7.0)
+        with suppress(ZeroDivisionError), g.transaction():
+            n["x"].set(np.array([7.0, 8.0, 9.0]))
+            n["t"].replace_parent(1, n["b"])
+            raise ZeroDivisionError
+        with g.edit():
+            n["a"].replace_parent(0, n["w"])
+
+
+@act
+def rollback_of_shapes(g: rg.Graph, n: Nodes) -> None:
+    with suppress(ZeroDivisionError), g.transaction():
+        g.set({n["x"]: np.arange(4.0), n["w"]: np.arange(4.0) + 4.0})
+        n["value"] = n["y"].value, n["gw"].value
+        raise ZeroDivisionError
+
+
+@steps
+def lengths(g: rg.Graph, n: Nodes) -> None:
+    for length in (4, 3, 4):
+        g.set({n["x"]: np.arange(float(length)), n["w"]: np.ones(length)})
+        n["value"] = n["y"].value, n["gw"].value
+
+
+@act
+def reseed(g: rg.Graph, n: Nodes) -> None:
+    g.reseed(7)
+
+
+@steps
+def draw(g: rg.Graph, n: Nodes) -> None:
+    with g:
+        n["new"] = rg.random.normal((3,)) * n["w"]
+    n["value"] = n["new"].value
+    g.reseed(7)
+    n["value"] = n["new"].value
+
+
+@act
+def train(g: rg.Graph, n: Nodes) -> None:
+    g.eval()
+    g.train()
+
+
+@steps
+def read_prepared(g: rg.Graph, n: Nodes) -> None:
+    n["_step"](2.5)
+    n["_step"](0.5)
+
+
+@steps
+def read_prepared_anew(g: rg.Graph, n: Nodes) -> None:
+    g.reader(n["y"], feeds=[n["s"]], updates={n["w"]: n["w"] - 0.125 * n["gw"]})(2.5)
+
+
+@act
+def optimise(g: rg.Graph, n: Nodes) -> None:
+    n["_optimiser"].step()
+
+
+@steps
+def train_prepared(g: rg.Graph, n: Nodes) -> None:
+    n["_step"](2.5)
+    n["_step"](0.5)
+
+
+@act
+def pass_again(g: rg.Graph, n: Nodes) -> None:
+    n["again"] = rg.tanh(n["x"] * 2.5)
+    n["again"].value.sum()
+    n.pop("again")
+    n["again"] = rg.tanh(n["x"] * 2.5)
+
+
+@act
+def whatif_changed(g: rg.Graph, n: Nodes) -> None:
+    with g.whatif({n["s"]: 9.0}) as w:
+        w[n["a"]].replace_parent(0, w[n["w"]])
+        w[n["t"]].pin(np.array([1.0, 2.0, 3.0]))
+        with w.transaction():
+            w[n["x"]].set(np.array([3.0, 2.0, 1.0]))
+        inner = w.fork()
+        inner[n["s"]].set(1.0)
+        n["value"] = inner[n["y"]].value, w[n["gw"]].value, n["y"].value
+
+
+@act
+def fork_goes(g: rg.Graph, n: Nodes) -> None:
+    h = g.fork()
+    h[n["s"]].set(9.0)
+    h[n["y"]].backward()
+    h[n["y"]].value.item()
+    del h
+
+
+@steps
+def parallel(g: rg.Graph, n: Nodes) -> None:
+    n["s"].set(0.5)
+    g.forward(n["y"], n["f"], n["d"], n["gw"])
+
+
+@act
+def settings(g: rg.Graph, n: Nodes) -> None:
+    g.max_bytes = 10**6
+    g.max_bytes = None
+    g.jit = True
+    g.jit = False
+    g.executor = rg.Threads(2)
+
+
+@act
+def keep(g: rg.Graph, n: Nodes) -> None:
+    g.keep(n["t"] + 8.5)
+
+
+@steps
+def recorded(g: rg.Graph, n: Nodes) -> None:
+    with g.record(), rg.profile(), rg.detect_anomaly():
+        n["s"].set(0.5)
+        n["value"] = n["y"].value
+
+
+@act
+def explain(g: rg.Graph, n: Nodes) -> None:
+    n["text"] = str(g.why(n["y"])), repr(g.plan(n["y"], n["gw"])), repr(n["y"]), g.stats().nodes
+    n["text"] = g.snapshot().nodes, g.to_dot(n["y"])
+
+
+@act
+def twins(g: rg.Graph, n: Nodes) -> None:
+    other = rg.Graph()
+    y = rg.tanh(other.input(np.array([1.0, 2.0]))) * 2.0
+    y.name = "y"
+    n["other"], n["new"] = other, rg.from_bytes(other.to_bytes())
+    n["value"] = n["new"]["y"].value
+
+
+@steps
+def derivatives(g: rg.Graph, n: Nodes) -> None:
+    n["new"] = rg.hessian(n["y"], n["w"]), rg.jvp(n["y"], [n["x"]], [np.ones(3)])
+    n["value"] = [one.value for one in n["new"]]
+
+
+@act
+def scale(g: rg.Graph, n: Nodes) -> None:
+    n["new"] = n["t"].scale_grad(0.5).sum()
+    n["value"] = rg.grad(n["new"], n["w"]).value
+
+
+@act
+def switch(g: rg.Graph, n: Nodes) -> None:
+    n["new"] = rg.switch(n["s"] > 0.0, n["t"], n["c"])
+    n["value"] = n["new"].value
+
+
+@act
+def fail(g: rg.Graph, n: Nodes) -> None:
+    def refuse(v: float) -> float:
+        raise ZeroDivisionError(v)
+
+    n["new"] = rg.lift(refuse)(n["s"]) * 2.0
+    with suppress(ZeroDivisionError):
+        n["value"] = n["new"].value
+    with suppress(ZeroDivisionError):
+        g.forward(n["y"], n["new"])
 
 
 @act

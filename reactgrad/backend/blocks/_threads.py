@@ -138,7 +138,10 @@ def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> N
         _await(others, left)
     errors = [error for error in map(_jobs.Job.take_error, others) if error is not None]
     if errors:
-        raise errors[0]
+        try:
+            raise errors[0]
+        finally:
+            errors.clear()  # the tracebacks hold this frame
 
 
 def _await(others: Iterable[_jobs.Job], left: Iterator[Any]) -> None:
@@ -156,4 +159,7 @@ def _await(others: Iterable[_jobs.Job], left: Iterator[Any]) -> None:
                 deque(left, maxlen=0)
                 interrupt = error
     if interrupt is not None:
-        raise interrupt
+        try:
+            raise interrupt
+        finally:
+            del interrupt  # its traceback holds this frame

@@ -6,7 +6,6 @@ says: the quantile of 0, 1, 2, ... is the place in the sorted row, between two o
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -40,13 +39,6 @@ def quantile_of(xp: Any, name: str, x: Any, q: Any, axis: Any, method: str, keep
     return getattr(xp, name)(x, q, axis=axis, method=method, keepdims=keepdims)
 
 
-def _without_warning(xp: Any, x: Any, *args: Any) -> Any:
-    """Return the same for rows some of which are all NaN, of which NumPy warns."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return quantile_of(xp, args[0], x, *args[1:])
-
-
 def register(xp: Any, kind: str) -> None:
     """Register the kernels of NumPy; other libraries lack functions or arguments that these need."""
     if xp is not np:
@@ -68,9 +60,12 @@ def register(xp: Any, kind: str) -> None:
                     x, fractions, axis=axis, method=method, keepdims=keepdims, weights=whole
                 )
             else:
-                empty = name.startswith("nan") and xp.isnan(x).all(axis).any()
-                if empty:
-                    out[...] = _without_warning(xp, x, name, fractions, axis, method, keepdims)
+                absent = xp.isnan(x) if name.startswith("nan") else None
+                # Of rows that are all NaN NumPy warns, so they have zeros meanwhile.
+                if absent is not None and (empty := absent.all(axis, keepdims=True)).any():
+                    whole = xp.where(empty, x.dtype.type(0), x)
+                    out[...] = quantile_of(xp, name, whole, fractions, axis, method, keepdims)
+                    xp.copyto(out, np.nan, where=absent.all(axis, keepdims=keepdims))
                 else:
                     out[...] = quantile_of(xp, name, x, fractions, axis, method, keepdims)
 

@@ -89,8 +89,9 @@ class Comparison(Frame):
         """Write the progress into the tables, and stop the loop after this step."""
         scheduler = self.scheduler
         self._taken += len(list(self.steps))
-        self.position = index = max(self.begun - 1, 0)
+        index = max(self.begun - 1, 0)
         scheduler.computing[self.level - 1] = self.plan.slots[index]
+        self.position = index
         self.write_down(index)
 
     def write_down(self, end: int) -> None:

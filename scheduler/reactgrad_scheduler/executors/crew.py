@@ -134,7 +134,7 @@ class Crew:
             scheduler.retried = self._retried
             scheduler.crew = lock.crew = None
         if self.interrupted is not None:
-            interrupted = self.interrupted
+            interrupted, self.interrupted = self.interrupted, None
         straight, run = self._straight, self.run
         if straight is not None:
             if not straight.undone and interrupted is None:
@@ -148,7 +148,10 @@ class Crew:
             run.seal(scheduler.topology.serial)
             run.raised.clear()
             scheduler.last_run = run
-            raise interrupted
+            try:
+                raise interrupted
+            finally:
+                del interrupted  # its traceback holds this frame
 
     def _stop(self) -> None:
         self.scheduler.cancel()

@@ -153,9 +153,10 @@ class Frame:
         if self.plan.script is not None:
             self.plan.script.rescue(index)
             self.plan.steps = None
-        self.position = index
-        # By level: a script may have called user code, whose nodes lie on top.
+        # By level: a script may have called user code, whose nodes lie on top. And before the position, which
+        # says that all is written: an error just here would be noted as that of another node.
         scheduler.computing[self.level - 1] = slot
+        self.position = index
 
     def begin(self, slot: int, reading: Reading) -> None:
         """Note that the function of a node with expected reads is called next."""
@@ -356,7 +357,10 @@ def interrupt(scheduler: Reads, plan: Plan, error: BaseException, run: Run) -> N
     if stops:
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame
 
 
 def run_rest(scheduler: Reads, plan: Plan, run: Run, begin: int) -> Run:
