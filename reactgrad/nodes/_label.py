@@ -11,6 +11,7 @@ import linecache
 import re
 from collections.abc import Iterator
 from itertools import islice
+from threading import RLock
 from types import CodeType
 from typing import NamedTuple
 
@@ -87,6 +88,9 @@ def _assignments(code: CodeType) -> dict[Position, Assigned]:
     return known[1]
 
 
+# In Python 3.11 two threads that parse may confuse each other.
+_parsing = RLock()
+
 # Backslashes whose text means nothing here. Python would warn of some once more, and to silence it there are
 # only filters of all threads, which an interrupt would leave changed.
 _escape = re.compile(r"""\\([\r\n'"\\N])|\\""")
@@ -104,7 +108,8 @@ def _without_escapes(source: str) -> str:
 def _in_source(source: str) -> dict[Position, Assigned]:
     """Return all assignments of a source, by the position of what is assigned."""
     try:
-        tree = ast.parse(_without_escapes(source))
+        with _parsing:
+            tree = ast.parse(_without_escapes(source))
     except (SyntaxError, ValueError):
         return {}
     found: dict[Position, Assigned] = {}
