@@ -115,7 +115,8 @@ class Crew(OwnAttributes):
 class _Work:
     """One sweep: a thread for each worker takes the next piece until there is none.
 
-    At most a few pieces are ahead of what the caller has taken, so endless iterables work, too.
+    At most a few pieces are ahead of what the caller has taken, so endless iterables work, too. An error comes in the
+    turn of its piece: pieces before it are computed, whoever is at them.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class _Work:
         self.number = self.taken = 0
         self.again: deque[tuple[int, list[Any]]] = deque()
         self.done: dict[int, list[Any]] = {}
-        self.error: BaseException | None = None
+        self.failed: tuple[int, BaseException] | None = None  # the first piece that raised
         self.exhausted = False
         self.at_work = 0
 
@@ -149,8 +150,8 @@ class _Work:
             while True:
                 with self.changed:
                     while self.taken not in self.done:
-                        if self.error is not None:
-                            raise self.error
+                        if self.failed is not None and self.failed[0] <= self.taken:
+                            raise self.failed[1]
                         if self.stopped.is_set() or self._is_over():
                             return
                         self.changed.wait(0.2)
@@ -169,18 +170,19 @@ class _Work:
     def _next(self) -> tuple[int, list[Any]] | None:
         """Return the number and the content of the next pieces; wait while too many are ahead."""
         with self.changed:
-            while True:
-                if self.stopped.is_set() or self.error is not None:
-                    return None
+            while not self.stopped.is_set():
                 if self.again:
-                    self.at_work += 1
-                    return self.again.popleft()
+                    found = self.again.popleft()
+                    if self.failed is None or found[0] < self.failed[0]:
+                        self.at_work += 1
+                        return found
+                    continue
                 if self.exhausted:
-                    if not self.at_work:
+                    if not self.at_work:  # else somebody may be lost, and leave a piece
                         self.changed.notify_all()
                         return None
                 elif self.number - self.taken < 4 * len(self.crew._places):
-                    piece = list(islice(self.pieces, self.chunk))
+                    piece = self._read()
                     if piece:
                         self.number += 1
                         self.at_work += 1
@@ -188,30 +190,49 @@ class _Work:
                     self.exhausted = True
                     continue
                 self.changed.wait(0.2)
+            return None
+
+    def _read(self) -> list[Any]:
+        """Return the next pieces; none after an error of the iterable."""
+        try:
+            return list(islice(self.pieces, self.chunk))
+        except BaseException as error:
+            self._fail(self.number, error)
+            return []
+
+    def _fail(self, number: int, error: BaseException) -> None:
+        """Begin nothing new, and let an error come in the turn of this piece; the caller holds the lock."""
+        if self.failed is None or number < self.failed[0]:
+            self.failed = number, error
+        self.exhausted = True
+        self.changed.notify_all()
 
     def _serve(self, place: Place) -> None:
-        try:
-            while (found := self._next()) is not None:
-                number, piece = found
+        while (found := self._next()) is not None:
+            number, piece = found
+            try:
+                values = place.call(self.method, piece, *self.more)
+            except LostError:
+                with self.changed:
+                    self.again.append(found)  # another worker may take it meanwhile
+                    self.at_work -= 1
+                    self.changed.notify_all()
                 try:
-                    values = place.call(self.method, piece, *self.more)
-                except LostError:
-                    with self.changed:
-                        self.again.append(found)  # another worker may take it meanwhile
-                        self.at_work -= 1
-                        self.changed.notify_all()
                     new = self.crew._replace(place)
-                    if new is None:
-                        return
-                    place = new
-                    continue
+                except BaseException as error:
+                    with self.changed:
+                        self._fail(number, error)
+                    return
+                if new is None:
+                    return
+                place = new
+            except BaseException as error:
+                with self.changed:
+                    self.at_work -= 1
+                    self._fail(number, error)
+            else:
                 with self.changed:
                     self.crew.calls += 1
                     self.at_work -= 1
                     self.done[number] = values
                     self.changed.notify_all()
-        except BaseException as error:
-            with self.changed:
-                if self.error is None:
-                    self.error = error
-                self.changed.notify_all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -18,8 +17,6 @@ from reactgrad.neat._scores import Fitness, farm_of, is_group
 
 # New nodes and links of different islands have different numbers: each island has this many of its own.
 _RANGE = 10**9
-# Python's random numbers are one stream for all threads.
-_stream = threading.RLock()
 
 
 class Task(NamedTuple):
@@ -112,7 +109,7 @@ class Islands(OwnAttributes):
                 f"{config.pop_size - 1} of them can be replaced."
             )
         self.every, self.migrants = every, migrants
-        with _stream:
+        with _saving.stream:
             former = random.getstate()
             if seed is None:
                 seed = random.getrandbits(64)
@@ -169,7 +166,7 @@ class Islands(OwnAttributes):
         else:
             with farm_of(journey, over) as farm:
                 self._evolve(n, lambda tasks: list(farm.map(tasks, chunk=1)))
-        with _stream:
+        with _saving.stream:
             former = random.getstate()
             for population, state in zip(self.populations, self._states, strict=True):
                 _saving.loads(population.inner, state)
@@ -205,7 +202,7 @@ class Journey:
 
     def __call__(self, task: Task) -> Found:
         """Take in immigrants, and evolve."""
-        with _stream:
+        with _saving.stream:
             former = random.getstate()
             try:
                 return self._evolve(task)

@@ -84,7 +84,8 @@ class Population:
         if not self.exact:
             config = _for_arrays(config)
         make = import_module("neat.population").Population
-        self._inner = make(config, initial_state, seed)
+        with _saving.stream:  # ranks that are threads found theirs one after the other
+            self._inner = make(config, initial_state, seed)
 
     @classmethod
     def restore_checkpoint(cls, path: str, training: Training | None = None) -> Population:

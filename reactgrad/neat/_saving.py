@@ -6,8 +6,12 @@ import copy
 import io
 import pickle
 import random
+import threading
 from itertools import count
 from typing import Any
+
+# Python's random numbers are one stream for all threads.
+stream = threading.RLock()
 
 
 def without_counters(config: Any) -> Any:

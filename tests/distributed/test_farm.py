@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any
 
@@ -101,6 +103,45 @@ def test_errors_of_the_model_come_in_their_turn() -> None:
         found = farm.map([{x: 1.0}, {x: 2.0}, {x: float("nan")}], chunk=1)
         assert [next(found), next(found)] == [1, 2]
         with pytest.raises(ValueError, match="cannot convert float NaN"):
+            next(found)
+
+
+def test_an_error_waits_for_the_results_before_it() -> None:
+    raised = threading.Event()
+
+    def late(value: float) -> float:
+        if value == 1.0:
+            raised.wait(10.0)
+            time.sleep(0.1)  # by now the caller has heard of the error
+        elif value == 3.0:
+            raised.set()
+            raise ValueError("three")
+        return value
+
+    g = rg.Graph()
+    x = g.input(0.0, name="x")
+    y = rg.lift(late)(x)
+    with rd.Farm(g, 2, outputs=[y]) as farm:
+        found = farm.map([{x: value} for value in (1.0, 2.0, 3.0, 4.0)], chunk=1)
+        assert [next(found), next(found)] == [1.0, 2.0]
+        with pytest.raises(ValueError, match="three"):
+            next(found)
+        assert list(farm.map([{x: 5.0}])) == [5.0]
+
+
+def test_an_error_of_the_iterable_comes_after_what_it_gave() -> None:
+    g = rg.Graph()
+    x = g.input(0.0, name="x")
+
+    def changes() -> Iterator[dict[Any, float]]:
+        yield {x: 1.0}
+        yield {x: 2.0}
+        raise LookupError("no more")
+
+    with rd.Farm(g, 2, outputs=[x * 2.0]) as farm:
+        found = farm.map(changes(), chunk=1)
+        assert [next(found), next(found)] == [2.0, 4.0]
+        with pytest.raises(LookupError, match="no more"):
             next(found)
 
 

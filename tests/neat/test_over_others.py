@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import sys
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ def test_workers_give_the_run_of_one_process(exact: bool, over: Any) -> None:
 def test_ranks_give_the_run_of_one_process() -> None:
     expected = population_told(None)
     assert rg.distributed.run(population_told, "local:3") == [expected] * 3
+
+
+def test_ranks_that_are_threads_found_their_populations_one_after_the_other() -> None:
+    """Python's random numbers are one stream: threads that take turns at every line would share it."""
+    expected, former = population_told(None), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(4):
+            assert rg.distributed.run(population_told, "local:3") == [expected] * 3
+    finally:
+        sys.setswitchinterval(former)
 
 
 def test_a_run_goes_on_over_others_and_here_again() -> None:
