@@ -106,18 +106,21 @@ def test_errors_of_the_model_come_in_their_turn() -> None:
             next(found)
 
 
+raised = threading.Event()
+
+
+def late(value: float) -> float:
+    if value == 1.0:
+        raised.wait(10.0)
+        time.sleep(0.1)  # by now the caller has heard of the error
+    elif value == 3.0:
+        raised.set()
+        raise ValueError("three")
+    return value
+
+
 def test_an_error_waits_for_the_results_before_it() -> None:
-    raised = threading.Event()
-
-    def late(value: float) -> float:
-        if value == 1.0:
-            raised.wait(10.0)
-            time.sleep(0.1)  # by now the caller has heard of the error
-        elif value == 3.0:
-            raised.set()
-            raise ValueError("three")
-        return value
-
+    raised.clear()
     g = rg.Graph()
     x = g.input(0.0, name="x")
     y = rg.lift(late)(x)
