@@ -210,6 +210,9 @@ def test_joined_values(axis: int, dtype: str) -> None:
         assert played(step, out)
 
 
+@pytest.mark.trusting
+@pytest.mark.fused
+@pytest.mark.whole
 def test_many_gradients_read_as_one_array_are_one_call() -> None:
     """Values and gradients of a what-if, whose addresses have moved, are those of a fresh graph."""
 
