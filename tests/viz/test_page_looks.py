@@ -146,3 +146,14 @@ def test_the_figure_of_an_array_is_in_sight(chromium_page: Any) -> None:
             seen.page.locator(css).bounding_box() for css in (".rg-panel", ".rg-figure")
         )
         assert figure["y"] + figure["height"] < panel["y"] + panel["height"] / 2
+
+
+def test_numbers_of_inputs_are_not_cut(chromium_page: Any) -> None:
+    """A text that is wider than its field scrolls when the pointer drags it, and so does the field."""
+    g = rg.Graph()
+    x = g.input(-0.343935, name="volatility")
+    _ = (x * 2.0).value
+    with live(chromium_page, g) as seen:
+        field = seen.page.get_by_label("volatility, as a number")
+        assert field.input_value() == "-0.343935"
+        assert field.evaluate("e => e.scrollWidth <= e.clientWidth")
