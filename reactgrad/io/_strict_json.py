@@ -12,6 +12,7 @@ import numpy as np
 from reactgrad._errors import LoadError
 
 SAFE_LIMIT: Final = 5000  # of frames, which a stack of the usual size has room for
+FLAT: Final = 100  # nested no deeper, which takes as many frames at most
 
 
 def _nesting(content: bytes) -> int:
@@ -25,7 +26,8 @@ def _nesting(content: bytes) -> int:
 def strict_json(content: bytes) -> Any:
     """Return the content of JSON.
 
-    Raise for constants that JSON lacks and for names that occur twice.
+    Raise ``LoadError`` for constants that JSON lacks, for names that occur twice, and if it is nested too deeply
+    to read; ``RecursionError`` if there is too little stack for a content that is not.
     """
     # Where a program has raised the limit, the parser would end the process, not raise RecursionError.
     try:
@@ -37,6 +39,8 @@ def strict_json(content: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         if isinstance(error, LoadError):
             raise
+        if isinstance(error, RecursionError) and _nesting(content) <= FLAT:
+            raise  # the caller has used up the stack
         raise LoadError(f"it is damaged: what should be JSON is none ({error})") from error
 
 
