@@ -88,14 +88,14 @@ class Model:
         slots = plan.slots
         if {*map(type, map(origin.ops.__getitem__, slots))} != {Op}:
             return
-        for slot, found in zip(slots, map(origin.specs.__getitem__, slots), strict=True):
-            self.groups.setdefault(found, []).append(slot)
-        if None in self.groups or any(found.kind != "cpu" for found in self.groups):
+        specs, view_of = [*map(origin.specs.__getitem__, slots)], origin._view_of
+        if any(found is None or found.kind != "cpu" for found in {*specs}):
             return
-        if origin._view_of:
-            self.views = [slot for slot in slots if slot in origin._view_of]
-            for slot in self.views:
-                self.groups[origin.specs[slot]].remove(slot)
+        for slot, found in zip(slots, specs, strict=True):
+            if slot in view_of:
+                self.views.append(slot)
+            else:
+                self.groups.setdefault(found, []).append(slot)
         if sum(found.nbytes * len(group) for found, group in self.groups.items()) > MOST_BYTES:
             return
         arrays: list[Any] = []

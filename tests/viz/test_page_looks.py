@@ -149,7 +149,7 @@ def test_the_figure_of_an_array_is_in_sight(chromium_page: Any) -> None:
 
 
 def test_numbers_of_inputs_are_not_cut(chromium_page: Any) -> None:
-    """A text that is wider than its field scrolls when the pointer drags it, and so does the field."""
+    """A number wider than its field could be scrolled in it."""
     g = rg.Graph()
     x = g.input(-0.343935, name="volatility")
     _ = (x * 2.0).value
