@@ -463,12 +463,7 @@ def _node(
         scheduler.version(slot),
         texts.shape(host, slot),
         slot in host.owners,
-        slot in host.frozen,
-        slot in host.pins,
-        slot in host.kept,
-        slot in scheduler.dropped,
-        slot in host.cutoffs,
-        graph._measured.mean(slot, scheduler.topology.serial[slot]),
+        *_marks(graph, slot),
         texts.line(site),
         error,
         _value(graph, slot) if values and state == "clean" else "",
@@ -496,18 +491,26 @@ def again(
         scheduler.versions.version[slot],
         texts.shape(host, slot),
         former.gradient,
-        slot in host.frozen,
-        slot in host.pins,
-        slot in host.kept,
-        slot in scheduler.dropped,
-        slot in host.cutoffs,
-        graph._measured.mean(slot, scheduler.topology.serial[slot]),
+        *_marks(graph, slot),
         former.line,
         error,
         _value(graph, slot) if state == "clean" else "",
         former.scope,
         former.named,
         former.feed,
+    )
+
+
+def _marks(graph: Core, slot: int) -> tuple[bool, bool, bool, bool, bool, float | None]:
+    """Return whether a node is frozen, pinned, kept, released and has a cutoff, and its mean time in seconds."""
+    scheduler, host = graph._scheduler, graph._host
+    return (
+        slot in host.frozen,
+        slot in host.pins,
+        slot in host.kept,
+        slot in scheduler.dropped,
+        slot in host.cutoffs,
+        graph._measured.mean(slot, scheduler.topology.serial[slot]),
     )
 
 
