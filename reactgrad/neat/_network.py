@@ -180,9 +180,8 @@ class Network(Opening):
         self = object.__new__(cls)
         object.__setattr__(self, "_program", read(FEED_FORWARD, genome, config))
         object.__setattr__(self, "_config", config)
-        object.__setattr__(
-            self, "_run", None
-        )  # ``activate`` finds it here sooner than in the class
+        # ``activate`` finds it here sooner than in the class.
+        object.__setattr__(self, "_run", None)
         if place is not None:
             self._place, self._prefix = place, place.prefix
             with opening:
