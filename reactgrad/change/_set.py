@@ -28,10 +28,17 @@ from reactgrad.core._observers import Sets
 from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._op import CONST, MODE, Leaf
+from reactgrad.nodes._op import CONST, INPUT, MODE, PARAM, Leaf
 from reactgrad.scheduler import Leaves, add_note, is_interrupt, told
 from reactgrad.values._columns import MISSING, frozen_copy
-from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number
+from reactgrad.values._fitting import (
+    _castable,
+    cast,
+    check_pattern,
+    fits_pattern,
+    read_as,
+    read_number,
+)
 from reactgrad.values._quiet import quietly
 
 if TYPE_CHECKING:
@@ -345,6 +352,19 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     kind, old = host.ops[slot], host.specs[slot]
     if host.plain_write(slot, value):
         return old, value
+    if (
+        type(value) is np.ndarray
+        and (kind is INPUT or kind is PARAM)
+        and old is not None
+        and value.dtype is old.dtype
+        and old.kind == "cpu"
+        and old.weak is None
+    ):
+        # Another shape: no label is needed for messages, which would take as long as all the rest.
+        found = spec(value.shape, old.dtype)
+        pattern = host.patterns.get(slot)
+        if pattern is None or fits_pattern(pattern, found):
+            return found, value
     name = host.label(slot)
     if kind is CONST:
         raise SetError(

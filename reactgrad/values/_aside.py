@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from reactgrad.values._columns import MISSING, UNBOUND
-from reactgrad.values._lending import Found, Lending
+from reactgrad.values._lending import Found, Lending, common
 
 
 class Aside(NamedTuple):
@@ -83,7 +83,7 @@ def values_of(host: Lending, nodes: Slots) -> Aside:
     """Return the present values of nodes. Nothing changes."""
     members = nodes.members
     entries = [
-        {slot: table[slot] for slot in table.keys() & members} if table else {}
+        {slot: table[slot] for slot in common(members, table)} if table else {}
         for table in _tables(host)
     ]
     shared = frozenset[int]() if host._own is None else members - host._own
@@ -97,11 +97,11 @@ def put_back(host: Lending, nodes: Slots, aside: Aside) -> None:
         for slot in nodes.slots:
             host.part(slot)
     if host.reductions:
-        for slot in host.reductions.keys() & members:
+        for slot in common(members, host.reductions):
             host.reductions.pop(slot).forget()
     for table, entries in zip(_tables(host), aside.entries, strict=True):
         if table:
-            for slot in table.keys() & members:
+            for slot in common(members, table):
                 del table[slot]
         table.update(entries)
     nodes.write(host.data, aside.data)

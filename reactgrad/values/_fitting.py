@@ -48,13 +48,16 @@ def read_pattern(what: str, shape: Any, dtype: Any, device: str = "cpu") -> Spec
     return spec(tuple(None if n is None else int(n) for n in lengths), wanted, device)
 
 
+def fits_pattern(pattern: Spec, found: Spec) -> bool:
+    """Return whether a shape has the declared lengths."""
+    return len(found.shape) == len(pattern.shape) and all(
+        n is None or n == m for m, n in zip(found.shape, pattern.shape, strict=True)
+    )
+
+
 def check_pattern(what: str, pattern: Spec, found: Spec | None) -> None:
     """Raise ``ShapeError`` unless the spec of a value fits the pattern of its leaf."""
-    if (
-        found is None
-        or len(found.shape) != len(pattern.shape)
-        or any(n not in (None, m) for m, n in zip(found.shape, pattern.shape, strict=True))
-    ):
+    if found is None or not fits_pattern(pattern, found):
         raise ShapeError(
             f"{what} is declared as {pattern!r} and was given {found or 'an object'!r}. Reshape "
             "the value, or declare None for a length that may vary."

@@ -148,7 +148,7 @@ class Lending(Columns):
             Nodes of which ``reductions`` stay.
         """
         if self.reductions:
-            for slot in _common(slots, self.reductions):
+            for slot in common(slots, self.reductions):
                 if slot not in read:
                     self.reductions[slot].forget()
                     del self.reductions[slot]
@@ -173,11 +173,11 @@ class Lending(Columns):
                 if (found := specs[slot]) is not None and found.weak is None and slot not in view_of
             ]
             self._leave(shown)
-            for slot in _common(shown, leases):
+            for slot in common(shown, leases):
                 del leases[slot]
             own.update(shared)
         if leases:
-            for slot in _common(slots, leases):
+            for slot in common(slots, leases):
                 if any(lease() is not None for lease in leases[slot]):
                     self._leave((slot,))  # a caller still holds a view of this memory
                 del leases[slot]
@@ -218,7 +218,7 @@ class Lending(Columns):
         leases, own = self._leases, self._own
         if own is not None and not own.issuperset(slots):
             return True
-        return bool(leases and _common(slots, leases))
+        return bool(leases and common(slots, leases))
 
     def own_view(self, slot: int) -> None:
         """Give a view, and views of it, memory of their own: they must outlast the parent's next run.
@@ -253,7 +253,7 @@ class Lending(Columns):
             scheduler.drop((slot,))
 
 
-def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
+def common(slots: Collection[int], table: Collection[int]) -> list[int]:
     """Return the slots that are also keys of ``table``, at the cost of the smaller of the two."""
     if len(slots) <= len(table):
         return [slot for slot in slots if slot in table]
