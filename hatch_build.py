@@ -57,7 +57,9 @@ def compiled(root: Path, source: str, folder: str) -> Path:
     from setuptools.command.build_ext import build_ext
 
     flags = (
-        [] if sys.platform == "win32" else ["-O3", "-g0", "-ffp-contract=off", "-fno-trapping-math"]
+        []
+        if sys.platform == "win32"
+        else ["-O3", "-g0", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno"]
     )
     extension = Extension(
         Path(source).stem,

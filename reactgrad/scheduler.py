@@ -33,6 +33,7 @@ from reactgrad_scheduler import Owner as Owner
 from reactgrad_scheduler import Plan as Plan
 from reactgrad_scheduler import Ranges as Ranges
 from reactgrad_scheduler import ReactgradError as ReactgradError
+from reactgrad_scheduler import Repeat as Repeat
 from reactgrad_scheduler import Row as Row
 from reactgrad_scheduler import Run as Run
 from reactgrad_scheduler import Scheduler as Scheduler

@@ -1,7 +1,8 @@
 """Optimisers, with the names of ``torch.optim``.
 
 - ``_optimizer``: what all share: groups, steps, hooks, state. ``_params``: params as they are given.
-- ``_bucket``: params, gradients and moments side by side. ``_decay``: weight decay. ``_hooks``: hooks.
+- ``_bucket``: params, gradients and moments side by side. ``_arrays``: what a rule works on. ``_hooks``: hooks.
+- ``_decay``: weight decay. ``_compiled``: rules in one pass of the driver.
 - ``_sgd``, ``_averaged``, ``_adam``, ``_adaptive``, ``_squares``, ``_signs``, ``_lion``: the rules of one step.
 - ``_lbfgs``, ``_strong_wolfe``: quasi-Newton steps, and their line search.
 - ``_clip``: gradients that are made smaller. ``_micro_batches``: one step for several batches.

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.optim._bucket import Arrays
+from reactgrad.optim._arrays import Arrays
+from reactgrad.optim._compiled import compiled
 from reactgrad.optim._decay import coupled, decoupled
 from reactgrad.optim._optimizer import Group, Optimizer
 
@@ -105,7 +106,21 @@ class Adam(Optimizer):
             np.multiply(root, lr / (1.0 - b1**step), root)
             np.subtract(decoupled(at, decay if apart else 0.0, lr), root, at.out)
 
-        return rule
+        def numbers(step: int) -> tuple[float, ...]:
+            scale, rate = (1.0 - b2**step) ** -0.5, lr / (1.0 - b1**step)
+            means = b1, b2, 1.0 - b1, 1.0 - b2, scale, eps
+            shrinks = apart and decay != 0.0
+            return (
+                0.0 if apart else decay,
+                maximize,
+                rate,
+                *means,
+                amsgrad,
+                shrinks,
+                1.0 - lr * decay,
+            )
+
+        return compiled("adapt", rule, (lr, b1, b2, eps, decay, amsgrad, maximize), numbers)
 
 
 class AdamW(Adam):

@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._errors import ParameterError
 from reactgrad.optim._adam import averages
-from reactgrad.optim._bucket import Arrays
+from reactgrad.optim._arrays import Arrays
 from reactgrad.optim._decay import coupled, decoupled
 from reactgrad.optim._optimizer import Group, Optimizer
 

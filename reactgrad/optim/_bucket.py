@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import GraphError, LoadError, ShapeError, UnsetError
 from reactgrad.change._set_side_by_side import Written
 from reactgrad.core._gradients import GradientBlock
+from reactgrad.optim._arrays import Arrays, Rule
+from reactgrad.optim._compiled import CompiledRule
 from reactgrad.values._columns import MISSING
 from reactgrad.values._side_by_side import SideBySide
 
@@ -20,35 +22,6 @@ CHUNK = 1 << 14
 
 # A param of so many elements is a bucket of its own: to copy it costs more than to bind steps again.
 LARGE = 1 << 16
-
-
-class Arrays(NamedTuple):
-    """The arrays that a rule works on: parts of flat arrays of equal length.
-
-    Attributes
-    ----------
-    p, g : numpy.ndarray
-        Params and gradients, for reading.
-    old : tuple of numpy.ndarray
-        The moments before the step, for reading.
-    new : tuple of numpy.ndarray
-        The moments after it, to be written.
-    out : numpy.ndarray
-        The params after it, to be written.
-    a, b : numpy.ndarray
-        Scratch memory.
-    """
-
-    p: Any
-    g: Any
-    old: tuple[Any, ...]
-    new: tuple[Any, ...]
-    out: Any
-    a: Any
-    b: Any
-
-
-Rule = Callable[[int, Arrays], None]
 
 
 class Bucket:
@@ -67,6 +40,8 @@ class Bucket:
         The names of what the optimiser remembers for each element.
     alone : bool
         True for a single large param. It works on the gradient itself, and exchanges its memory.
+    leaves : Leaves
+        The params, as the scheduler takes them where all are set together.
     step : int or None
         The number of steps that all params have made; ``None`` if these numbers differ.
     now : tuple of numpy.ndarray
@@ -106,9 +81,10 @@ class Bucket:
         self._values = np.empty(size, dtype)
         scratch = min(size, CHUNK)
         self._a, self._b = np.empty(scratch, dtype), np.empty(scratch, dtype)
-        self._all = self.graph._scheduler.leaves(self.slots)
+        self.leaves = self.graph._scheduler.leaves(self.slots)
         self._everyone, self._span = range(len(self.slots)), ((0, size),)
         self._whole: dict[int, Arrays] = {}
+        self._width = dtype.itemsize if dtype.char in "fd" else 0  # compiled rules do no others
         self._after: Any = None
 
     @property
@@ -170,7 +146,7 @@ class Bucket:
         if self.alone:
             if found[0] is None:
                 return ()
-            self.gradient = found[0].reshape(-1)
+            self.gradient = np.ascontiguousarray(found[0], self._values.dtype).reshape(-1)
             return self._everyone
         if type(None) not in set(map(type, found)):
             if grads is gradients.alone:
@@ -218,7 +194,8 @@ class Bucket:
         if which is not self._everyone or self.step is None:
             return self._compute_some(block, which, rule)
         step, size = self.step + 1, self.bounds[-1]
-        if size <= CHUNK:
+        in_one_pass = self._width and type(rule) is CompiledRule
+        if in_one_pass or size <= CHUNK:
             # Values, moments and spare moments change places, so these are the same two again and again.
             known = self._whole.get(id(self.now))
             if (
@@ -230,13 +207,17 @@ class Bucket:
                 known = Arrays(
                     block.array, self.gradient, self.now, self._next, self._values, self._a, self._b
                 )
-                self._whole[id(self.now)] = known
-            rule(step, known)
+                if not self.alone:  # such a large gradient must not live on
+                    self._whole[id(self.now)] = known
+            if in_one_pass:
+                rule.in_one_pass(step, known.row(), self._width, size)
+            else:
+                rule(step, known)
         else:
             for start in range(0, size, CHUNK):
                 rule(step, self._parts(block.array, start, min(start + CHUNK, size)))
         self._after = (self._next, step, None)
-        return Written(block, self._values, which, self._all, self._span, self.alone)
+        return Written(block, self._values, which, self.leaves, self._span, self.alone)
 
     def _compute_some(self, block: SideBySide, which: Sequence[int], rule: Rule) -> Written:
         """Do what ``compute`` does where some params are left out, or have made fewer steps."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.optim._bucket import Arrays
+from reactgrad.optim._arrays import Arrays
 
 
 def coupled(at: Arrays, decay: float, maximize: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.optim._bucket import Arrays
+from reactgrad.optim._arrays import Arrays
 from reactgrad.optim._decay import coupled, decoupled
 from reactgrad.optim._optimizer import Group, Optimizer
 

@@ -14,7 +14,8 @@ from reactgrad._habits import check_assigned
 from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.core._moved import hold
 from reactgrad.core._notes import UNDO
-from reactgrad.optim._bucket import LARGE, Arrays, Bucket, carried
+from reactgrad.optim._arrays import Arrays
+from reactgrad.optim._bucket import LARGE, Bucket, carried
 from reactgrad.optim._group import ParamGroup
 from reactgrad.optim._hooks import Hooks
 from reactgrad.optim._params import (
@@ -69,6 +70,8 @@ class Optimizer:
         self.check_options(self.defaults)
         self.param_groups: list[Group] = []
         self._buckets: list[list[Bucket] | None] = []
+        self._own: frozenset[Any] = frozenset()  # the blocks of gradients of these buckets:
+        self._own_of: list[list[Bucket] | None] = []
         self._before, self._after = Hooks(), Hooks()
         for group in read_groups(who, params):
             self.add_param_group(group)
@@ -332,7 +335,16 @@ class Optimizer:
             or type(self).step is not Optimizer.step
         ):
             return None
-        return frozenset([one.block_of_gradients for group in self._buckets for one in group or ()])
+        if self._own_of != self._buckets:
+            self._own_of = [*self._buckets]
+            self._own = frozenset(
+                [one.block_of_gradients for group in self._buckets for one in group or ()]
+            )
+        return self._own
+
+    def _own_leaves(self) -> list[Any]:
+        """Return the params as they are set by a step of all of them."""
+        return [one.leaves for group in self._buckets for one in group or ()]
 
     def training_step(
         self, *wanted: Any, feeds: Collection[Any] = (), max_norm: float | None = None

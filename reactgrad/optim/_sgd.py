@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import ParameterError
-from reactgrad.optim._bucket import Arrays
+from reactgrad.optim._arrays import Arrays
+from reactgrad.optim._compiled import compiled
 from reactgrad.optim._decay import coupled
 from reactgrad.optim._optimizer import Group, Optimizer
 
@@ -106,4 +107,5 @@ class SGD(Optimizer):
                 g = np.add(g, np.multiply(new, momentum, at.b), at.b) if nesterov else new
             np.subtract(at.p, np.multiply(g, lr, at.b), at.out)
 
-        return rule
+        options = (decay, maximize, lr, momentum, share)
+        return compiled("descend", rule, options, lambda step: (*options, step == 1, nesterov))

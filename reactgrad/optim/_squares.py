@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import ParameterError
-from reactgrad.optim._bucket import Arrays, Bucket
+from reactgrad.optim._arrays import Arrays
+from reactgrad.optim._bucket import Bucket
 from reactgrad.optim._decay import coupled
 from reactgrad.optim._optimizer import Group, Optimizer
 

@@ -15,6 +15,7 @@ from reactgrad.optim._clip import clip_grad_norm_
 from reactgrad.reading._reader import Reader
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._value import hand_out
+from reactgrad.scheduler import Repeat
 from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Lease
 
@@ -33,6 +34,7 @@ class TrainingStep:
         "_clip",
         "_fed",
         "_graph",
+        "_known",
         "_leaves",
         "_loss",
         "_one",
@@ -50,6 +52,7 @@ class TrainingStep:
         self._slots = tuple([one._slot for one in feeds])
         self._all, self._one = (*feeds, *wanted), {graph}
         self._fed = graph._scheduler.leaves(self._slots)
+        self._known: tuple[Any, Any, tuple[int, ...], Repeat] = None, None, (), Repeat([])
 
     def __repr__(self) -> str:
         names = ", ".join([one.label for one in self._leaves])
@@ -83,48 +86,48 @@ class TrainingStep:
             )
         graph, opt = self._graph, self._opt
         with graph._lock:
-            again = self._again()
-            if again is None:
+            if not self._may_repeat():
                 return self._one_by_one(values)
+            again, own, targets, repeat = self._known
             tidy(graph)
             if values and not write_plainly(graph, self._slots, values, self._fed):
                 set_many(graph, [*zip(self._slots, values, strict=True)])
-            refresh(graph, (*again.targets, *[one._slot for one in self._wanted[1:]]))
+            refresh(graph, targets, repeat=repeat)
             found = self._values()
-            data, own = graph._host.data, opt._own_blocks()
+            host = graph._host
             # Those of other params stay, as `zero_grad` of the optimiser leaves them.
-            blocks = {
-                block: array
-                for block, array in graph._host.gradients.blocks.items()
-                if block not in own
-            }
+            blocks = {one: array for one, array in host.gradients.blocks.items() if one not in own}
             for block, adjoints in again.blocks:
-                blocks[block] = block.added(None, list(map(data.__getitem__, adjoints)))
-            graph._host.gradients = Gradients({}, blocks)
+                blocks[block] = block.added(None, list(map(host.data.__getitem__, adjoints)))
+            host.gradients = Gradients({}, blocks)
             if self._clip is not None:
                 clip_grad_norm_(opt.params, self._clip)
             opt._make_step(graph)
             return found if len(self._wanted) > 1 else found[0]
 
-    def _again(self) -> Any:
-        """Return the ``backward`` that may be repeated with its gradients left in blocks; ``None`` if it may not."""
+    def _may_repeat(self) -> bool:
+        """Return whether the last ``backward`` may be repeated with its gradients left in blocks; look up how."""
         graph, opt = self._graph, self._opt
         made = self._loss._programs_dict().get(None)
-        if made is None or (again := made[1].again) is None:
-            return None
-        if (
-            again.alone
-            or (own := opt._own_blocks()) is None
-            or not own.issuperset([block for block, _ in again.blocks])
-            or graph._scheduler.notes
+        if made is None or (again := made[1].again) is None or again.alone:
+            return False
+        own = opt._own_blocks()
+        if own is None:
+            return False
+        if again is not self._known[0] or own is not self._known[1]:
+            if not own.issuperset([block for block, _ in again.blocks]):
+                return False
+            targets = (*again.targets, *[one._slot for one in self._wanted[1:]])
+            events = [*opt._own_leaves(), *([self._fed] if self._slots else ())]
+            self._known = again, own, targets, Repeat(events)
+        return not (
+            graph._scheduler.notes
             or graph._lock.gates
             or graph._host.gradients.alone
             or set(map(_graph_of, self._all)) != self._one
             or not again.holds(graph, made[1])
             or not is_grad_enabled(graph)
-        ):
-            return None
-        return again
+        )
 
     def _values(self) -> tuple[Any, ...]:
         graph = self._graph

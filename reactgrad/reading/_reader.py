@@ -16,6 +16,7 @@ from reactgrad.core._handles import handle, tidy
 from reactgrad.nodes._op import INPUT, PARAM
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._value import clean_value, hand_out
+from reactgrad.scheduler import Repeat
 from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Lease
 
@@ -30,7 +31,7 @@ class Reader:
 
     __slots__ = (
         *("_all", "_fed", "_feeds", "_fresh", "_graph", "_leaves", "_new", "_one"),
-        *("_targets", "_updated", "_updates", "_wanted", "_written"),
+        *("_repeat", "_targets", "_updated", "_updates", "_wanted", "_written"),
     )
 
     def __init__(
@@ -48,6 +49,7 @@ class Reader:
         self._written = graph._scheduler.leaves(self._updates)
         self._new = tuple([one._slot for one in self._fresh])
         self._targets = tuple(dict.fromkeys([one._slot for one in (*wanted, *self._fresh)]))
+        self._repeat = Repeat([one for one in (self._written, self._fed) if one.slots])
 
     def __repr__(self) -> str:
         names = [
@@ -97,7 +99,7 @@ class Reader:
             tidy(graph)
             if values and not write_plainly(graph, self._feeds, values, self._fed):
                 set_many(graph, [*zip(self._feeds, values, strict=True)])
-            refresh(graph, self._targets)
+            refresh(graph, self._targets, repeat=self._repeat)
             handed, missing = graph._handed, MISSING
             found: list[Any] = []
             for var in self._wanted:

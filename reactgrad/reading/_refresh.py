@@ -14,17 +14,22 @@ from reactgrad.core._twins import following
 from reactgrad.reading._blocks import blocks_due, open_blocks, surrounded
 from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._limits import _check_cancelled
-from reactgrad.scheduler import Later, is_stray
+from reactgrad.scheduler import Later, Repeat, is_stray
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.values._quiet import as_before, be_quiet, error_state
 
 
 def refresh(
-    graph: Core, slots: tuple[int, ...], retry: bool = False, budgeted: bool = False
+    graph: Core,
+    slots: tuple[int, ...],
+    retry: bool = False,
+    budgeted: bool = False,
+    repeat: Repeat | None = None,
 ) -> RawRun:
     """Bring these nodes up to date.
 
-    `budgeted` is true where a memory budget already surrounds the read.
+    `budgeted` is true where a memory budget already surrounds the read. `repeat` remembers the plan of a read of these
+    nodes that is made again and again.
     """
     if (policy := graph._host.policy) is not None and not budgeted:
         return policy.read_within(slots, partial(refresh, graph, slots, retry, True))
@@ -53,7 +58,7 @@ def refresh(
             if graph._lineage:
                 run = following(graph, partial(graph._scheduler.refresh, slots, retry))
             else:
-                run = graph._scheduler.refresh(slots, retry)
+                run = graph._scheduler.refresh(slots, retry, repeat)
         finally:
             as_before(before)
     except BaseException as error:

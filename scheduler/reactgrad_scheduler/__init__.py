@@ -84,6 +84,7 @@ from reactgrad_scheduler.ranges import count as count
 from reactgrad_scheduler.ranges import joined as joined
 from reactgrad_scheduler.reads_inside import note_read as note_read
 from reactgrad_scheduler.run import Run as Run
+from reactgrad_scheduler.scheduler import Repeat as Repeat
 from reactgrad_scheduler.scheduler import Scheduler as Scheduler
 from reactgrad_scheduler.staleness import CLEAN as CLEAN
 from reactgrad_scheduler.staleness import FAILED as FAILED

@@ -37,6 +37,8 @@ class PlanCache:
     ----------
     get
         ``get(key)``: the transition of ``key``, or ``None``.
+    losses
+        It grows whenever ``get`` may no longer return what it did.
     """
 
     __slots__ = (
@@ -51,6 +53,7 @@ class PlanCache:
         "enabled",
         "get",
         "kept",
+        "losses",
         "nodes",
         "origin",
         "shared",
@@ -67,7 +70,7 @@ class PlanCache:
         self._members = 0  # of all groups
         # None before the first plan is kept, and after changes that marks do not show.
         self.kept: Latest | None = None
-        self.nodes = 0
+        self.nodes = self.losses = 0
         self.enabled = True
         # That of the graph that the own one was forked from; nodes with smaller serials are the same there.
         self.origin: weakref.ref[PlanCache] | None = None
@@ -246,6 +249,7 @@ class PlanCache:
 
     def close(self) -> None:
         """Neither find nor store plans from now on."""
+        self.losses += 1
         self.enabled, self.get = False, _nothing
 
     @block
@@ -260,6 +264,7 @@ class PlanCache:
 
     def clear(self) -> None:
         """Drop all plans."""
+        self.losses += 1
         self.origin = self.shared = None
         self._transitions.clear()
         self._seen.clear()
@@ -271,6 +276,7 @@ class PlanCache:
         transition = self._transitions.pop(key, None)
         if transition is None:
             return
+        self.losses += 1
         self.nodes -= len(transition.plan)
         keys = self._keys_of.get(key[2])
         if keys is not None:

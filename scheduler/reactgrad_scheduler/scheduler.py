@@ -11,9 +11,10 @@ from weakref import ref
 from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.overlay import Blank, share
-from reactgrad_scheduler.plan import Key
+from reactgrad_scheduler.plan import Key, Transition
 from reactgrad_scheduler.reads_inside import ReadsInside
 from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.versions import Leaves
 
 # The longest log of moved storage. Beyond it the log is cleared, and all plans are unbound.
 MAX_MOVES = 4096
@@ -21,6 +22,51 @@ MAX_MOVES = 4096
 
 # A fork takes along what is known of so many edited nodes; it must not cost more in a large graph.
 MOST_EDITED = 1000
+
+
+class Repeat:
+    """A read of some nodes that is made again and again after the same changes: it finds its plan without a look-up.
+
+    Invariant: where ``known`` returns a key, the cache of plans has ``transition`` for it.
+
+    Parameters
+    ----------
+    events : list of Leaves
+        The sets before the read, in order. They, and nothing else, must have changed anything since the last read.
+    """
+
+    __slots__ = ("_events", "_key", "_losses", "transition")
+
+    def __init__(self, events: list[Leaves]) -> None:
+        self._events = events
+        self._key: Key | None = None
+        self._losses = 0
+        self.transition: Transition | None = None
+
+    def known(self, scheduler: Scheduler) -> Key | None:
+        """Return the key of the read that is about to be made; ``None`` if it must be looked up."""
+        key, staleness = self._key, scheduler.staleness
+        if (
+            key is not None
+            and staleness.state == key[0]
+            and scheduler.plans.losses == self._losses
+            and len(staleness.pending) == len(key[1])
+            and scheduler.versions.journal[-len(self._events) :] == self._events
+            and not staleness.flushed
+        ):
+            return key
+        return None
+
+    def note(self, scheduler: Scheduler, key: Key, transition: Transition | None) -> None:
+        """Remember what was looked up, if it is found by these sets alone."""
+        self._key = None
+        if (
+            transition is not None
+            and self._events
+            and scheduler.versions.journal[-len(self._events) :] == self._events
+            and len(key[1]) == len({slot for leaves in self._events for slot in leaves.slots})
+        ):
+            self._losses, self.transition, self._key = scheduler.plans.losses, transition, key
 
 
 class Scheduler(ReadsInside):
@@ -63,12 +109,14 @@ class Scheduler(ReadsInside):
         twin.seconds = self.seconds.copy()
         return twin
 
-    def refresh(self, targets: tuple[int, ...], retry: bool = False) -> Run:
+    def refresh(
+        self, targets: tuple[int, ...], retry: bool = False, repeat: Repeat | None = None
+    ) -> Run:
         """Make ``targets`` clean by running exactly their stale ancestors.
 
         Nodes that raise stay stale with their descendants; the others run. Errors are in the returned
         run, not raised (see ``error_of``). With ``retry``, nodes that had raised before run again if
-        ``targets`` need them.
+        ``targets`` need them. A ``repeat`` remembers the plan of a read that is made again and again.
         """
         if self.computing:
             if self.too_deep():
@@ -87,19 +135,24 @@ class Scheduler(ReadsInside):
             self.plans.unbind()
         staleness = self.staleness
         flushed = staleness.flushed
-        pending = tuple(staleness.pending)
+        key = None if repeat is None else repeat.known(self)
+        if key is None or repeat is None:
+            read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
+            key = (staleness.state, tuple(staleness.pending), read)
+            transition = self.plans.get(key)
+            if transition is None and self.plans.origin is not None and not retry:
+                transition = self.plans.from_origin(key, self._journaled)
+            if repeat is not None:
+                repeat.note(self, key, transition)
+        else:
+            transition = repeat.transition
         last = self.last_run
         if last.ran or last.failed:
             if self.earlier:
                 self.earlier.clear()
         elif self.news:
             self.earlier.update(dict.fromkeys(self.news))
-        self.news = (*flushed, *pending) if flushed else pending
-        read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
-        key: Key = (staleness.state, pending, read)
-        transition = self.plans.get(key)
-        if transition is None and self.plans.origin is not None and not retry:
-            transition = self.plans.from_origin(key, self._journaled)
+        self.news = (*flushed, *key[1]) if flushed else key[1]
         gates = len(self.lock.gates)
         try:
             if transition is None or retry:

@@ -16,7 +16,7 @@ from typing import Literal, Protocol, cast
 from reactgrad_scheduler.edit import Former
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.scheduler import Scheduler
+from reactgrad_scheduler.scheduler import Repeat, Scheduler
 from reactgrad_scheduler.tables import UNKNOWN
 from reactgrad_scheduler.versions import Leaves
 
@@ -119,7 +119,9 @@ class Watched(Scheduler):
                 self._tell(self._act(cast("Happening", kind)), slot, version, version)
         super().commit(former, kind)
 
-    def refresh(self, targets: tuple[int, ...], retry: bool = False) -> Run:
+    def refresh(
+        self, targets: tuple[int, ...], retry: bool = False, repeat: Repeat | None = None
+    ) -> Run:
         outer, former = self.stopwatch, self.last_run
         # Versions and records from before the run: listeners compare with them.
         self.versions.settle()
@@ -127,7 +129,7 @@ class Watched(Scheduler):
         run: Run | None = None
         try:
             # Not by `super()`: a node may change the class back while it runs.
-            run = Scheduler.refresh(self, targets, retry)
+            run = Scheduler.refresh(self, targets, retry, repeat)
             return run
         except BaseException:
             if self.last_run is not former:  # interrupted between nodes, or inside of one

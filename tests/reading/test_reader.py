@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 import reactgrad as rg
 
 
-def model(**options: Any) -> tuple[rg.Graph, dict[str, rg.Var]]:
+def model(apart: bool = False, **options: Any) -> tuple[rg.Graph, dict[str, rg.Var]]:
+    """Return nodes; `apart`: each leaf has some of its own that no other one reaches."""
     g = rg.Graph(**options)
     n = {"x": g.input([1.0, 2.0], name="x"), "s": g.input(0.5, name="s")}
     n["w"] = g.param([0.25, -0.5], name="w")
     n["b"] = g.param(0.1, name="b")
     n["h"] = rg.tanh(n["x"] * n["w"]) * n["s"]
+    if apart:
+        n["h"] = n["h"] + rg.exp(n["x"]) - rg.exp(n["w"]) / rg.exp(n["s"])
     n["y"] = (n["h"] + n["b"]).sum()
     n["dw"], n["db"] = rg.grad(n["y"], [n["w"], n["b"]])
     n["w2"], n["b2"] = n["w"] - 0.1 * n["dw"], n["b"] - 0.1 * n["db"]
@@ -220,20 +224,85 @@ def test_readers_keep_their_nodes_and_no_others() -> None:
     assert len(g) == size
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(-2, 2)), max_size=12), st.booleans())
-def test_between_other_uses(acts: list[tuple[str, float]], hold: bool) -> None:
-    """Reads, sets, edits and gradients in between change nothing about what a call does."""
-    (g, n), (other, m) = model(), model()
-    read = g.reader(n["y"], n["dw"], feeds=[n["s"]], updates={n["w"]: n["w2"]})
+def act(nodes: dict[str, rg.Var], kind: str, number: float) -> Any:
+    """Use the graph otherwise than by its reader. Return whatever the caller keeps."""
+    g = nodes["x"].graph
+    if kind == "set":
+        nodes["x"].set([number, 1.0])
+    elif kind == "set what is updated":
+        nodes["w"].set([number, 1.0])
+    elif kind == "set a row":
+        nodes["x"].set_at(0, number)
+    elif kind == "set what is fed":
+        nodes["s"].set(number)
+    elif kind == "hold":
+        return nodes["w"].value, nodes["dw"].value
+    elif kind == "edit":
+        nodes["y"].replace_parent(0, nodes["h"] + nodes["b"] * number)
+    elif kind == "ask":
+        return [one.is_stale for one in nodes.values()]
+    elif kind == "touch":
+        nodes["x"].touch()
+    elif kind == "read":
+        return nodes["db"].value
+    elif kind == "what if":
+        with g.whatif({nodes["s"]: number}) as w:
+            return w[nodes["y"]].value
+    elif kind == "take back":
+        with suppress(ZeroDivisionError), g.transaction():
+            nodes["s"].set(number)
+            nodes["w"].set([number, number])
+            raise ZeroDivisionError
+    elif kind == "forget plans":
+        g.check_invariants()
+        g._scheduler.plans.clear()
+    return None
+
+
+ACTS = (
+    *("set", "set what is updated", "set a row", "set what is fed", "hold", "edit", "ask", "touch"),
+    *("read", "what if", "take back", "forget plans"),
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ACTS), st.floats(-2, 2)), max_size=12),
+    st.integers(1, 5),
+    st.booleans(),
+    st.booleans(),
+)
+def test_between_other_uses(
+    acts: list[tuple[str, float]], times: int, feeds: bool, updates: bool
+) -> None:
+    """Whatever comes in between changes nothing about what a call does, however often it was made before."""
+    (g, n), (other, m) = model(apart=True), model(apart=True)
+    new = {"w": "w2"} if updates else {}
+    read = g.reader(
+        n["y"],
+        n["dw"],
+        feeds=[n["s"]] if feeds else [],
+        updates={n[k]: n[one] for k, one in new.items()},
+    )
     kept: list[Any] = []
-    for act, number in acts:
-        for nodes in (n, m):
-            if act == "a":
-                nodes["x"].set([number, 1.0])
-            elif act == "b":
-                kept.append(nodes["w"].value if hold else None)
-            elif act == "c":
-                nodes["y"].replace_parent(0, nodes["h"] + nodes["b"] * number)
-        found = read(number)
-        assert same(found, by_hand(other, m, ["y", "dw"], {"s": number}, {"w": "w2"}))
-        assert seen(g, n) == seen(other, m)
+    for kind, number in [("hold", 0.0), *acts]:
+        here, there = act(n, kind, number), act(m, kind, number)
+        kept.append(here)
+        assert repr(here) == repr(there)
+        for i in range(times):
+            fed = [number + i] if feeds else []
+            found = read(*fed)
+            expected = by_hand(other, m, ["y", "dw"], {"s": number + i} if feeds else {}, new)
+            assert same(found, expected)
+            assert seen(g, n) == seen(other, m)
+
+
+def test_as_many_other_leaves_have_changed() -> None:
+    """A call does not take these for those that it sets itself."""
+    (g, n), (other, m) = model(apart=True), model(apart=True)
+    read = g.reader(n["y"], feeds=[n["s"]], updates={n["w"]: n["w2"]})
+    for i in range(4):
+        assert same(read(0.1 * i), by_hand(other, m, ["y"], {"s": 0.1 * i}, {"w": "w2"}))
+    for nodes in (n, m):
+        nodes["x"].graph.forward(*nodes.values())
+        nodes["x"].set([3.0, 4.0])
+    assert same(read(0.5), by_hand(other, m, ["y"], {"s": 0.5}, {"w": "w2"}))

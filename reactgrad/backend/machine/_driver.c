@@ -537,6 +537,8 @@ static PyObject *places(PyObject *module, PyObject *const *args, Py_ssize_t coun
     return found;
 }
 
+#include "_rules.h"
+
 static PyMethodDef methods[] = {
     {"play", (PyCFunction)(void (*)(void))play, METH_FASTCALL,
      PyDoc_STR("Do the instructions that lie from the address `row` to the address `end`.")},
@@ -550,6 +552,10 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Return the words that lie so many bytes behind the beginnings of objects.")},
     {"places", (PyCFunction)(void (*)(void))places, METH_FASTCALL,
      PyDoc_STR("Return the positions of the words of a code that are addresses of arrays.")},
+    {"descend", (PyCFunction)(void (*)(void))descend, METH_FASTCALL,
+     PyDoc_STR("Change params along their gradients, with a momentum.")},
+    {"adapt", (PyCFunction)(void (*)(void))adapt, METH_FASTCALL,
+     PyDoc_STR("Change params by the rule of Adam.")},
     {NULL, NULL, 0, NULL},
 };
 
