@@ -5,14 +5,15 @@ that: what takes long, and a part of the tests in each configuration but the def
 ``python -m tests --full`` runs both. Other arguments go to pytest, and choose the tests themselves.
 
 Every tool runs as a module of the interpreter that runs this file, so a virtual environment needs no
-activation and PATH plays no part. All steps run even after a failure. pytest comes last: its closing
-line stands right above the verdict.
+activation and PATH plays no part. All steps run even after a failure. Types are checked while the tests
+run, since that takes a minute; what was found is shown below them, right above the verdict.
 """
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL, REST = "--full", "--rest"
@@ -57,10 +58,11 @@ CONFIGURATIONS: dict[str, list[str]] = {
     ],
 }
 
+TYPES = "basedpyright"
 STATIC: dict[str, list[str]] = {
     "ruff format": ["-m", "ruff", "format", "--check", "."],
     "ruff check": ["-m", "ruff", "check", "."],
-    "basedpyright": ["-m", "basedpyright", "--pythonpath", sys.executable],
+    TYPES: ["-m", "basedpyright", "--pythonpath", sys.executable],
     "lint-imports": ["-c", LINT_IMPORTS, "--no-logo", "--no-cache"],
 }
 
@@ -85,17 +87,30 @@ def main() -> int:
     chosen = [one for one in sys.argv[1:] if one not in (FULL, REST)]
     failed: list[str] = []
     commands = steps(asked, chosen)
+    count = len(commands)
     # Hundreds of processes import the same modules: compiled once, they start in a third of the time.
     env = {name: one for name, one in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    for name, command in commands.items():
-        print(f"\n--- {name}", flush=True)
-        if subprocess.run([sys.executable, *command], cwd=ROOT, env=env, check=False).returncode:
-            failed.append(name)
+    types = commands.pop(TYPES, None)
+    with TemporaryFile("w+", encoding="utf-8") as found:
+        beside = None
+        if types is not None:
+            beside = subprocess.Popen(
+                [sys.executable, *types], cwd=ROOT, env=env, stdout=found, stderr=found
+            )
+        for name, command in commands.items():
+            print(f"\n--- {name}", flush=True)
+            if subprocess.run(
+                [sys.executable, *command], cwd=ROOT, env=env, check=False
+            ).returncode:
+                failed.append(name)
+        if beside is not None:
+            if beside.wait():
+                failed.append(TYPES)
+            found.seek(0)
+            print(f"\n--- {TYPES}\n{found.read().rstrip()}", flush=True)
     if asked is None and not chosen:
         print(LEFT_OUT)
-    print(
-        f"\nFAILED: {', '.join(failed)}" if failed else f"\nOK: all {len(commands)} checks passed"
-    )
+    print(f"\nFAILED: {', '.join(failed)}" if failed else f"\nOK: all {count} checks passed")
     return 1 if failed else 0
 
 
