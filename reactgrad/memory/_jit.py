@@ -8,6 +8,7 @@ from typing import Any
 from reactgrad._errors import MissingExtraWarning, ParameterError
 from reactgrad.backend.machine import _compiled as _compiled  # registers the binders of its ops
 from reactgrad.backend.machine import _picking as _picking  # the same
+from reactgrad.backend.machine import _running as _running
 from reactgrad.backend.machine._find import find_driver, find_machine
 from reactgrad.backend.machine._registers import Registers
 from reactgrad.core._core import Core

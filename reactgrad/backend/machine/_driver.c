@@ -538,6 +538,7 @@ static PyObject *places(PyObject *module, PyObject *const *args, Py_ssize_t coun
 }
 
 #include "_rules.h"
+#include "_running.h"
 
 static PyMethodDef methods[] = {
     {"play", (PyCFunction)(void (*)(void))play, METH_FASTCALL,
@@ -556,6 +557,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Change params along their gradients, with a momentum.")},
     {"adapt", (PyCFunction)(void (*)(void))adapt, METH_FASTCALL,
      PyDoc_STR("Change params by the rule of Adam.")},
+    {"accumulate", (PyCFunction)(void (*)(void))accumulate, METH_FASTCALL,
+     PyDoc_STR("Write running sums, or products, along an axis.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -216,14 +216,15 @@ def _by_rows(ufunc: Any, x: Any, out: Any, total: Any) -> None:
 
 
 def _in_pieces(ufunc: Any, x: Any, out: Any, scratch: Any) -> None:
-    """Accumulate a few long columns, a piece at a time."""
+    """Accumulate a few long columns, a piece at a time: the bits of one long piece."""
     total: Any = None
     for start in range(0, len(x), len(scratch)):
         part = x[start : start + len(scratch)]
         found = scratch[: len(part)]
-        ufunc.accumulate(part, 0, scratch.dtype, found)
+        np.copyto(found, part)
         if start:
-            ufunc(found, total, found)
+            ufunc(total, found[0], found[0])
+        ufunc.accumulate(found, 0, scratch.dtype, found)
         total = found[-1].copy()
         np.copyto(out[start : start + len(scratch)], found, "same_kind")
 
