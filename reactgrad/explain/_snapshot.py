@@ -301,8 +301,9 @@ def snapshot_of_run(graph: Core, run: Run, times: Iterable[tuple[int, float]] = 
         topology, leaf = graph._scheduler.topology, graph._scheduler.leaf
         serial, number, removed = topology.serial, numbers(graph), graph._host.removed
         lists = (run.ran, run.cut_off, run.skipped, run.rebuilt, run.failed)
+        stamp = run.serials.get
         ran, cut_off, skipped, rebuilt, failed = [
-            tuple([number(slot) for slot in slots if run.serials.get(slot) == serial[slot]])
+            tuple([number(slot) for slot in slots if stamp(slot) == serial[slot]])
             for slots in lists
         ]
         spent = {number(slot): seconds for slot, seconds in times if serial[slot]}
@@ -402,9 +403,10 @@ def outcomes_of(graph: Core, run: Run) -> dict[int, Outcome]:
         ("rebuilt", run.rebuilt),
         ("failed", run.failed),
     )
+    stamp = run.serials.get
     for outcome, slots in lists:
         for slot in slots:
-            if run.serials.get(slot) == serial[slot]:
+            if stamp(slot) == serial[slot]:
                 found[slot] = outcome
     return found
 

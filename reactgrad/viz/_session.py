@@ -110,10 +110,12 @@ class Session:
         self._computes: list[list[int] | None] = []  # nodes to compute; `None`: the targets
         self._mode = "once"
         self._planned: list[int] = []  # the nodes that a read would run, as told
+        self._of_run = False  # whether what is left to tell is of a run that was told
         self._changed = self._edited = False
         self._stop = self._closed = False
         self._threads: list[threading.Thread] = []
         self._computing = False
+        self._busy = False  # as told
         self._watched = threading.Event()  # set while a page is open
 
     # --- from the page ---------------------------------------------------------------------------
@@ -157,7 +159,8 @@ class Session:
     def _work(self) -> None:
         """Handle messages and changes until the session is closed."""
         while True:
-            self._due.wait()
+            if not self._snapshots.left:
+                self._due.wait()
             began = time.perf_counter()
             self._due.clear()
             if self._closed:
@@ -167,6 +170,7 @@ class Session:
                 sets, self._sets = self._sets, {}
                 computes, self._computes = self._computes, []
             try:
+                self._tell_rest()  # before anything else changes the values of its run
                 for ask in asks:
                     with CollectorPause():  # a large graph makes very many small objects
                         self._answer(ask)
@@ -179,7 +183,9 @@ class Session:
                     self._tell()
             except Exception as error:  # the page shows it, and the thread goes on
                 self._say(told_error(error))
-            # At most one message a frame, and at most half of the time spent on messages.
+            self._rested()
+            # At most one message a frame, and at most half of the time spent on messages. What is shown
+            # gets to the pages meanwhile, before the rest is made.
             time.sleep(max(FRAME - (time.perf_counter() - began), 0.5 * FRAME))
 
     def _answer(self, ask: Message) -> None:
@@ -263,7 +269,7 @@ class Session:
                 return
             planned = planned_keys(graph, targets)
             self._send({"kind": "busy", "busy": True, "planned": planned})
-            self._computing = True
+            self._computing = self._busy = True
             if not self._stop:
                 graph.forward(*targets)
             self._say(problem)
@@ -273,6 +279,11 @@ class Session:
             self._say(told_error(error))
         finally:
             self._computing = False
+
+    def _rested(self) -> None:
+        """Send that what was asked for has ended, if it has: right before what it did, to be drawn at once."""
+        if self._busy:
+            self._busy = False
             self._send({"kind": "busy", "busy": False})
 
     def _look_on(self) -> None:
@@ -329,13 +340,16 @@ class Session:
         }
         if seen:
             told["glances"] = glances(self._graph, seen)
-        part = bool(self._snapshots.left)  # what is shown comes first
-        self._send(frame | told | {"part": part})
-        if part:
-            whole = self._snapshots.take(edited=False)
-            self._send(frame_message(now, whole, []) | {"rest": bool(runs)})
-            now = whole
-        self._shown = now
+        self._rested()
+        self._send(frame | told | {"part": bool(self._snapshots.left)})
+        self._shown, self._of_run = now, bool(runs)
+
+    def _tell_rest(self) -> None:
+        """Send what the latest frame has left out, if anything: what is shown comes first."""
+        if not self._snapshots.left or self._shown is None:
+            return
+        former, self._shown = self._shown, self._snapshots.take(edited=False)
+        self._send(frame_message(former, self._shown, []) | {"rest": self._of_run})
 
     def _open(self, page: Any) -> None:
         """Send everything to a new page. Pages that are open already go on with what they have."""

@@ -181,6 +181,21 @@ def test_computing_can_be_cancelled_and_nobody_waits(opened: Callable[..., Page]
     assert page.wait_for("problem")["text"] == ""
 
 
+def test_the_end_of_a_computation_is_told_with_what_it_did(opened: Callable[..., Page]) -> None:
+    g = rg.Graph()
+    x, _, _, y = model(g)
+    g.forward(y)
+    page = opened(g)
+    for value in (5.0, -1.0, 2.0):  # a page would draw each of both, and need a frame more
+        before = len(page.runs())
+        page.set(x, value)
+        page.until(lambda before=before: len(page.runs()) > before)
+        told = [m for m in page.told if m["kind"] != "running"]  # of a thread of its own
+        frame = next(n for n, m in enumerate(told) if m["kind"] == "frame" and m["runs"])
+        assert told[frame - 1] == {"kind": "busy", "busy": False}
+        page.told.clear()
+
+
 def test_what_is_being_computed_is_told_without_waiting_for_it(
     opened: Callable[..., Page],
 ) -> None:

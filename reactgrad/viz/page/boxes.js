@@ -52,6 +52,7 @@ export const Boxes = (Base) => class extends Base {
     if (this.boxes.length) this.boxes[0].group.setAttribute("tabindex", 0);
     this.back.hidden = !view.focus;
     this.settle.hidden = !this.compared;
+    setText(this.note, this.noteText());
     this.moved = false;
     this.layFlow();
     this.layMini();

@@ -38,8 +38,8 @@ export const Controls = (Base) => class extends Base {
       made.touched = performance.now();
       this.pending.set(key, next);
       this.flush();
+      if (this.hovered != null || this.pending.size) this.draw(); // else what comes back is drawn
       this.unhover(); // what runs and what was cut off is to be seen now, not what would be
-      this.draw();
     };
     const put = (field, shown) => {
       if (field !== document.activeElement && field.value !== String(shown)) field.value = shown; // unless the user types there

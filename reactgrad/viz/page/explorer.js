@@ -76,6 +76,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     this.model.off("msg:custom", this.hear);
     cancelAnimationFrame(this.due);
     clearTimeout(this.looking);
+    clearTimeout(this.late);
     this.fields.forEach(({ later }) => clearTimeout(later));
     this.sizes.disconnect();
     this.say({ kind: "shut" });
@@ -171,9 +172,10 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
         break;
       case "problem":
         setText(this.problem, plainLines(message.text));
-        break;
+        return;
     }
-    if (message.kind === "busy" && message.busy) setTimeout(() => this.draw(), BRIEF); // most runs have ended by then
+    clearTimeout(this.late);
+    if (message.kind === "busy" && message.busy) this.late = setTimeout(() => this.draw(), BRIEF); // most runs have ended by then
     else this.draw();
   }
 
@@ -289,7 +291,6 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     const ran = shown >= 0 ? this.runLine(shown, states) : known.last ? headline(known.last, states, known) : "nothing has run yet";
     const told = waits ? (known.changes.size ? "" : `${ran}; `) + this.waitingText() : ran;
     setText(this.status, this.busy || this.running.size ? this.computingText() : told);
-    setText(this.note, this.view ? this.noteText() : "");
     this.stop.hidden = !this.busy;
     this.progress.hidden = !this.busy || this.total < 2;
     this.progress.max = this.total || 1;
