@@ -105,7 +105,7 @@ def _top_k(call: Call) -> Any:
 def _enough(call: Call, k: int, length: int | None) -> None:
     """Refuse to pick more elements than there are."""
     checked(
-        0 <= k and (length is None or k <= length),
+        k >= 0 and (length is None or k <= length),
         f"{call} picks {k} elements of an axis of {'any' if length is None else length} length.",
     )
 

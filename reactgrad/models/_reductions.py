@@ -96,7 +96,9 @@ def _softmax(call: Call) -> Any:
         return function(x, call.axis(call.attr("axis", -1)))
     # Before version 13 all axes from `axis` on were one.
     axis = call.attr("axis", 1)
-    checked(-call.rank(0) <= axis <= call.rank(0), f"{call} goes along axis {axis} of {call.rank(0)}.")
+    checked(
+        -call.rank(0) <= axis <= call.rank(0), f"{call} goes along axis {axis} of {call.rank(0)}."
+    )
     if axis in (-1, call.rank(0) - 1):
         return function(x, -1)
     shape = call.shape(0)

@@ -258,9 +258,7 @@ def test_axes_and_counts_that_do_not_fit_are_refused(op, extra, attributes):
 
 def test_a_top_k_of_an_open_length_says_that_it_has_too_few():
     node = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=0)
-    m = rg.from_onnx(
-        model([node], [tensor("x", ["n"])], [tensor("y", None)], {"k": np.array([3])})
-    )
+    m = rg.from_onnx(model([node], [tensor("x", ["n"])], [tensor("y", None)], {"k": np.array([3])}))
     assert m(x=[1.0, 3.0, 2.0, 5.0])["y"].value.tolist() == [5.0, 3.0, 2.0]
     with pytest.raises(ModelError, match="picks 3 elements of an axis of 2 length"):
         _ = m(x=[1.0, 2.0])["y"].value
