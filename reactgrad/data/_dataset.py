@@ -308,7 +308,7 @@ def random_split(dataset: Any, lengths: Sequence[float], rng: Any = 0) -> list[S
     """
     n = len(dataset)
     sizes = list(lengths)
-    if sizes and all(0 <= one <= 1 for one in sizes) and abs(sum(sizes) - 1) < 1e-6 and n != 1:
+    if sizes and all(0 <= one <= 1 for one in sizes) and abs(sum(sizes) - 1) < 1e-6:
         shares = [int(n * one) for one in sizes]
         for at in range(n - sum(shares)):  # as PyTorch: one more for each of the first parts
             shares[at % len(shares)] += 1

@@ -142,6 +142,12 @@ class Call:
         """Return the number of axes of input `i`."""
         return len(self.shape_or_none(i))
 
+    def axis(self, axis: int, rank: int | None = None) -> int:
+        """Return an axis of input 0, or of `rank` axes, counted from the first; refuse one that is not there."""
+        rank = self.rank(0) if rank is None else rank
+        checked(-rank <= axis < rank, f"{self} goes along axis {axis} of {rank}.")
+        return axis % rank
+
     def dtype(self, i: int) -> np.dtype[Any]:
         """Return the dtype of input `i`."""
         found = self[i]

@@ -8,6 +8,7 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad.models._call import Call, checked, constant, converts
+from reactgrad.models._layout import cut
 
 MAX_STEPS: Final = 10_000
 
@@ -184,17 +185,18 @@ def _concat_from_sequence(call: Call) -> Any:
 
 @converts("SplitToSequence")
 def _split_to_sequence(call: Call) -> Any:
-    axis = call.attr("axis", 0)
+    axis = call.axis(call.attr("axis", 0))
     length = call.shape(0)[axis]
     single = not call.has(1)
     if single:
         each, parts = 1, [1] * length
     elif call.static(1).ndim == 0:
         each = int(call.number(1))
+        checked(each > 0, f"{call} cuts an axis into parts of length {each}.")
         parts = [min(each, length - i) for i in range(0, length, each)]
     else:
         parts = list(call.ints(1))
-    found = list(rg.split(call[0], list(np.cumsum(parts[:-1])), axis=axis))
+    found = cut(call, axis, parts)
     return (
         [rg.squeeze(v, axis) for v in found] if single and not call.attr("keepdims", 1) else found
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import Call, converts, lifted
+from reactgrad.models._call import Call, checked, converts, lifted
 from reactgrad.models._layout import affordable
 
 _WRITES = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
@@ -25,7 +25,7 @@ def _gather(call: Call) -> Any:
 
 @converts("GatherElements")
 def _gather_elements(call: Call) -> Any:
-    axis = call.attr("axis", 0) % call.rank(0)
+    axis = call.axis(call.attr("axis", 0))
     return rg.gather(call[0], axis, _from_start(call[1], call.shape(0)[axis]))
 
 
@@ -41,7 +41,7 @@ def _gather_nd(call: Call) -> Any:
 
 @converts("Scatter", "ScatterElements")
 def _scatter_elements(call: Call) -> Any:
-    axis = call.attr("axis", 0) % call.rank(0)
+    axis = call.axis(call.attr("axis", 0))
     index = _from_start(call[1], call.shape(0)[axis])
     places: list[Any] = list(np.indices(call.shape(1), sparse=True))
     places[axis] = index
@@ -60,7 +60,7 @@ def _scatter_nd(call: Call) -> Any:
 @converts("TensorScatter")
 def _tensor_scatter(call: Call) -> Any:
     cache, update = call.shape(0), call.shape(1)
-    axis = call.attr("axis", -2) % len(cache)
+    axis = call.axis(call.attr("axis", -2))
     first = call[2] if call.has(2) else np.zeros(cache[0], "i8")
     steps = np.arange(update[axis]).reshape([-1 if i == axis else 1 for i in range(len(cache))])
     at = rg.reshape(first, (-1, *[1] * (len(cache) - 1))) + steps
@@ -75,7 +75,7 @@ def _tensor_scatter(call: Call) -> Any:
 def _one_hot(call: Call) -> Any:
     depth, axis = int(call.number(1)), call.attr("axis", -1)
     shape = [*call.shape(0)]
-    axis = axis % (len(shape) + 1)
+    axis = call.axis(axis, len(shape) + 1)
     affordable(call, [*shape, depth])
     index = rg.astype(_from_start(call[0], depth), "i8")
     wanted = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(len(shape) + 1)])
@@ -85,10 +85,12 @@ def _one_hot(call: Call) -> Any:
 
 @converts("TopK")
 def _top_k(call: Call) -> Any:
-    axis, k = call.attr("axis", -1), call.ints(1)[0] if call.has(1) else call.attr("k")
-    largest = bool(call.attr("largest", 1))
+    axis, k = call.axis(call.attr("axis", -1)), call.ints(1)[0] if call.has(1) else call.attr("k")
+    largest, length = bool(call.attr("largest", 1)), call.shape_or_none(0)[axis]
+    _enough(call, k, length)
 
     def places(x: Any) -> Any:
+        _enough(call, k, x.shape[axis])
         order = np.argsort(np.flip(x, axis), axis=axis, kind="stable") if largest else None
         if order is None:
             order = np.argsort(x, axis=axis, kind="stable")
@@ -98,6 +100,14 @@ def _top_k(call: Call) -> Any:
 
     index = lifted(places, call[0])
     return rg.take_along_axis(call[0], index, axis), index
+
+
+def _enough(call: Call, k: int, length: int | None) -> None:
+    """Refuse to pick more elements than there are."""
+    checked(
+        k >= 0 and (length is None or k <= length),
+        f"{call} picks {k} elements of an axis of {'any' if length is None else length} length.",
+    )
 
 
 @converts("Compress")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -100,7 +101,7 @@ def _reshape(call: Call) -> Any:
 @converts("Flatten")
 def _flatten(call: Call) -> Any:
     axis, rank = call.attr("axis", 1), call.rank(0)
-    axis = axis + rank if axis < 0 else axis
+    axis = rank if axis == rank else call.axis(axis)
     lengths = call.shape_or_none(0)
     if axis == 0:
         return rg.reshape(call[0], (1, -1))
@@ -152,23 +153,32 @@ def _concat(call: Call) -> Any:
 
 @converts("Split")
 def _split(call: Call) -> Any:
-    axis = call.attr("axis", 0)
+    axis = call.axis(call.attr("axis", 0))
     parts = call.ints(1, "split")
     if parts is None:
         length, count = call.shape(0)[axis], call.attr("num_outputs", len(call.node.output))
         each = -(-length // count)
         parts = [min(each, max(0, length - i * each)) for i in range(count)]
-    return (
-        tuple(rg.split(call[0], list(np.cumsum(parts[:-1])), axis=axis))
-        if len(parts) > 1
-        else call[0]
+    found = cut(call, axis, parts)
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def cut(call: Call, axis: int, parts: Sequence[int]) -> list[Any]:
+    """Return the parts of input 0, whose lengths have to add up."""
+    whole = call.shape_or_none(0)[axis]
+    checked(
+        all(n >= 0 for n in parts) and whole in (None, sum(parts)),
+        f"{call} cuts an axis of length {whole} into parts of the lengths {list(parts)}.",
     )
+    if len(parts) < 2:
+        return [call[0]] * len(parts)
+    return list(rg.split(call[0], list(np.cumsum(parts[:-1])), axis=axis))
 
 
 @converts("Slice")
 def _slice(call: Call) -> Any:
     starts, ends = call.ints(1, "starts"), call.ints(2, "ends")
-    axes = call.ints(3, "axes", range(len(starts)))
+    axes = [call.axis(a) for a in call.ints(3, "axes", range(len(starts)))]
     steps = call.ints(4, None, (1,) * len(starts))
     cut: list[Any] = [slice(None)] * call.rank(0)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
@@ -194,7 +204,7 @@ def _slice(call: Call) -> Any:
 def _pad(call: Call) -> Any:
     rank = call.rank(0)
     pads = call.ints(1, "pads")
-    axes = [a % rank for a in call.ints(3, None, range(rank))]
+    axes = [call.axis(a) for a in call.ints(3, None, range(rank))]
     width = [(0, 0)] * rank
     for i, axis in enumerate(axes):
         width[axis] = (pads[i], pads[i + len(axes)])

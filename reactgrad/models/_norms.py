@@ -63,7 +63,7 @@ def _group_norm(call: Call) -> Any:
 @converts("LayerNormalization")
 def _layer_norm(call: Call) -> Any:
     x, rank = call[0], call.rank(0)
-    axes = tuple(range(call.attr("axis", -1) % rank, rank))
+    axes = tuple(range(call.axis(call.attr("axis", -1)), rank))
     mean = rg.mean(x, axis=axes, keepdims=True)
     moved = x - mean
     inverse = rg.reciprocal(
@@ -76,7 +76,7 @@ def _layer_norm(call: Call) -> Any:
 @converts("RMSNormalization")
 def _rms_norm(call: Call) -> Any:
     x, rank = call[0], call.rank(0)
-    axes = tuple(range(call.attr("axis", -1) % rank, rank))
+    axes = tuple(range(call.axis(call.attr("axis", -1)), rank))
     size = rg.sqrt(rg.mean(rg.square(x), axis=axes, keepdims=True) + call.attr("epsilon", 1e-5))
     return rg.astype(x / size * call[1], call.dtype(0))
 

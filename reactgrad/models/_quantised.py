@@ -18,7 +18,8 @@ def _spread(call: Call, i: int, rank: int, shape: tuple[Any, ...]) -> Any:
     if block:
         return _cut(rg.repeat(value, block, axis=axis), axis, shape[axis])
     if (call.rank(i) == 1 and call.shape(i) != (1,)) or (call.rank(i) == 1 and rank > 1):
-        return rg.reshape(value, tuple(-1 if a == axis % rank else 1 for a in range(rank)))
+        axis = call.axis(axis, rank)
+        return rg.reshape(value, tuple(-1 if a == axis else 1 for a in range(rank)))
     return rg.reshape(value, ()) if call.rank(i) == 1 else value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import CONVERTERS, Call, converts, lifted
+from reactgrad.models._call import CONVERTERS, Call, checked, converts, lifted
 
 
 def _sum_of(before: Any = None, after: Any = None) -> Any:
@@ -69,7 +69,7 @@ def _reduction(function: Any) -> Any:
         if not axes and call.attr("noop_with_empty_axes", 0):
             # No axes are reduced; what is done to each element stays.
             return function(rg.expand_dims(call[0], 0), (0,), False)
-        axes = tuple(a % call.rank(0) for a in axes) or tuple(range(call.rank(0)))
+        axes = tuple(call.axis(a) for a in axes) or tuple(range(call.rank(0)))
         return function(call[0], axes, bool(call.attr("keepdims", 1)))
 
     return convert
@@ -93,9 +93,12 @@ def _softmax(call: Call) -> Any:
     function = {"Softmax": rg.softmax, "LogSoftmax": rg.log_softmax, "Hardmax": _hardmax}[call.op]
     x = call[0]
     if call.version >= 13:
-        return function(x, call.attr("axis", -1))
+        return function(x, call.axis(call.attr("axis", -1)))
     # Before version 13 all axes from `axis` on were one.
     axis = call.attr("axis", 1)
+    checked(
+        -call.rank(0) <= axis <= call.rank(0), f"{call} goes along axis {axis} of {call.rank(0)}."
+    )
     if axis in (-1, call.rank(0) - 1):
         return function(x, -1)
     shape = call.shape(0)
@@ -115,7 +118,7 @@ def _hardmax(x: Any, axis: int) -> Any:
 @converts("CumSum", "CumProd")
 def _running(call: Call) -> Any:
     run, first = (rg.cumsum, 0) if call.op == "CumSum" else (rg.cumprod, 1)
-    x, axis = call[0], call.ints(1)[0] % call.rank(0)
+    x, axis = call[0], call.axis(call.ints(1)[0])
     back = bool(call.attr("reverse", 0))
     if back:
         x = rg.flip(x, axis)

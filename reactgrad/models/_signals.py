@@ -19,8 +19,7 @@ def _pairs(x: Any, dtype: Any) -> Any:
 def _dft(call: Call) -> Any:
     rank, dtype = call.rank(0), call.dtype(0)
     axis = int(call.number(2, -2)) if call.version >= 20 else call.attr("axis", 1)
-    checked(-rank <= axis < rank, f"{call} goes along axis {axis} of {rank}.")
-    axis %= rank
+    axis = call.axis(axis, rank)
     parts, x = call.shape(0)[-1], call[0]
     inverse, half = bool(call.attr("inverse", 0)), bool(call.attr("onesided", 0))
     length = int(call.number(1)) if call.has(1) else None

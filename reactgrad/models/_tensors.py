@@ -119,6 +119,8 @@ def _external(tensor: Any, folder: str | None, nbytes: int, place: str) -> bytes
             "Give the path of the model."
         )
     root = os.path.realpath(folder)
+    if "\0" in name:
+        raise ModelError(f"{place} has its data in {name!r}, which is no name of a file.")
     path = os.path.realpath(os.path.join(root, name))
     if not name or os.path.isabs(name) or os.path.commonpath([root, path]) != root:
         raise ModelError(

@@ -12,7 +12,7 @@ from reactgrad.nn._linear import Linear
 from reactgrad.nn._module import Module
 from reactgrad.nn._values import Values
 from reactgrad.ops import neural
-from reactgrad.ops.arrangement import flatten, unflatten
+from reactgrad.ops.arrangement import flatten, pad, unflatten
 from reactgrad.random._dropout import dropout as drop
 
 
@@ -28,6 +28,9 @@ class MultiheadAttention(Module):
     dropout : float
         Of weights, in train mode.
     bias : bool
+    add_bias_kv, add_zero_attn : bool
+        Whether a key and a value that are learned, and then ones of zeros, come after those that are given. The
+        weights count them, too.
     kdim, vdim : int, optional
         The lengths of keys and values; by default `embed_dim`.
     batch_first : bool
@@ -41,6 +44,7 @@ class MultiheadAttention(Module):
         For queries, keys and values; with `kdim` or `vdim` these are ``q_proj_weight``, ``k_proj_weight`` and
         ``v_proj_weight`` instead. By ``init.xavier_uniform_``.
     in_proj_bias : Var or None, shape (3 * embed_dim,)
+    bias_k, bias_v : Var or None, shape (1, 1, embed_dim)
     out_proj : Linear
 
     Examples
@@ -62,6 +66,8 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         *,
         kdim: int | None = None,
         vdim: int | None = None,
@@ -86,6 +92,11 @@ class MultiheadAttention(Module):
             self.k_proj_weight = _xavier(make, (embed_dim, self.kdim))
             self.v_proj_weight = _xavier(make, (embed_dim, self.vdim))
         self.in_proj_bias = make.full((3 * embed_dim,), 0.0) if bias else None
+        deviation = math.sqrt(2.0 / (2 * embed_dim))  # of init.xavier_normal_
+        learned = (1, 1, embed_dim)
+        self.bias_k = make.normal(learned, deviation) if add_bias_kv else None
+        self.bias_v = make.normal(learned, deviation) if add_bias_kv else None
+        self.add_zero_attn = add_zero_attn
         self.out_proj = Linear(embed_dim, embed_dim, bias, rng=make.rng, dtype=make.dtype)
         if self.out_proj.bias is not None:
             init.zeros_(self.out_proj.bias)
@@ -127,9 +138,15 @@ class MultiheadAttention(Module):
         q, k, v = self._projected(query, key, value)
         if turn:
             q, k, v = (ops.transpose(one, (1, 0, 2)) for one in (q, k, v))
+        k, v = self._longer(k, self.bias_k), self._longer(v, self.bias_v)
         q, k, v = (self._heads(one) for one in (q, k, v))
         mask = self._mask(key_padding_mask, attn_mask, alone, q.dtype)
         causal = is_causal and attn_mask is None
+        if causal and self._more:
+            raise ParameterError(
+                "MultiheadAttention: is_causal=True with keys of its own, add_bias_kv or add_zero_attn: give the "
+                "causal part as attn_mask."
+            )
         if causal and mask is not None:
             raise ParameterError(
                 "MultiheadAttention: is_causal=True with a key_padding_mask: give the causal part as attn_mask, too."
@@ -160,6 +177,20 @@ class MultiheadAttention(Module):
             for x, weight, b in zip((query, key, value), weights, biases, strict=True)
         ]
 
+    @property
+    def _more(self) -> int:
+        """The number of keys beside those that are given."""
+        return (self.bias_k is not None) + self.add_zero_attn
+
+    def _longer(self, x: Any, learned: Any) -> Any:
+        """Return keys or values with those of the layer behind them, (..., length, features)."""
+        if learned is not None:
+            row = ops.zeros_like(x[..., :1, :]) + learned[0]
+            x = ops.concatenate([x, row], -2)
+        if self.add_zero_attn:
+            x = pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 0)])
+        return x
+
     def _heads(self, x: Any) -> Any:
         """Return (..., heads, length, features) of (..., length, heads * features)."""
         parts = unflatten(x, -1, (self.num_heads, self.embed_dim // self.num_heads))
@@ -176,6 +207,8 @@ class MultiheadAttention(Module):
             if pairs.ndim == 3 and not alone:
                 pairs = unflatten(pairs, 0, (-1, self.num_heads))
             masks.append(pairs)
+        if self._more:
+            masks = [pad(one, [(0, 0)] * (one.ndim - 1) + [(0, self._more)]) for one in masks]
         if all(one.dtype.kind == "b" for one in masks):
             counts = [ops.logical_not(one) for one in masks]
             return ops.logical_and(*counts) if len(counts) == 2 else counts[0] if counts else None

@@ -35,12 +35,13 @@ class _Tracked(Module):
         affine: bool,
         track: bool,
         dtype: Any,
+        bias: bool,
     ) -> None:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.track_running_stats = track
         make = Values(0, dtype)
         self.weight = make.full((num_features,), 1.0) if affine else None
-        self.bias = make.full((num_features,), 0.0) if affine else None
+        self.bias = make.full((num_features,), 0.0) if affine and bias else None
         first = np.zeros(num_features, make.dtype) if track else None
         self.register_buffer("running_mean", first)
         self.register_buffer("running_var", None if first is None else first + first.dtype.type(1))
@@ -86,6 +87,8 @@ class _Tracked(Module):
                 "larger batch, or switch to eval mode."
             )
         factor = self._factor(sets)
+        if count == 0:  # an empty batch has no moments
+            return
         for running, moment in ((self.running_mean, mean), (self.running_var, variance)):
             former = sets.get(running, running.value)
             sets[running] = (1.0 - factor) * former + factor * moment.value
@@ -107,8 +110,9 @@ class _BatchNorm(_Tracked):
         track_running_stats: bool = True,
         *,
         dtype: Any = None,
+        bias: bool = True,
     ) -> None:
-        self._open(num_features, eps, momentum, affine, track_running_stats, dtype)
+        self._open(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
     def _factor(self, sets: dict[Any, Any]) -> float:
         tracked = self.num_batches_tracked
@@ -148,6 +152,8 @@ class BatchNorm1d(_BatchNorm):
         ``False`` to use the moments of the batch in both modes.
     dtype
         See ``rg.nn``.
+    bias : bool
+        ``False`` for a weight alone.
 
     Attributes
     ----------
@@ -194,8 +200,9 @@ class _InstanceNorm(_Tracked):
         track_running_stats: bool = False,
         *,
         dtype: Any = None,
+        bias: bool = True,
     ) -> None:
-        self._open(num_features, eps, momentum, affine, track_running_stats, dtype)
+        self._open(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
     def forward(self, input: Any) -> Any:
         """Return the normalised channels."""
@@ -210,7 +217,7 @@ class _InstanceNorm(_Tracked):
                 ops.mean(ops.mean(x.detach(), space), 0),
                 ops.mean(reductions.var(x.detach(), space, ddof=1), 0),
             )
-            lengths = x.shape[2:]
+            lengths = (0,) if x.shape[0] == 0 else x.shape[2:]
             y = self._switched(x, y, moments, None if None in lengths else prod(lengths))
         return y[0] if alone else y
 
@@ -228,7 +235,7 @@ class InstanceNorm2d(_InstanceNorm):
     ----------
     num_features : int
         The number of channels.
-    eps, momentum, dtype
+    eps, momentum, dtype, bias
         As for ``BatchNorm1d``.
     affine : bool
         Whether there are a weight and a bias.

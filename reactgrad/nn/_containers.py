@@ -128,6 +128,12 @@ class _Numbered(_Container):
         self._renumber(pairs)
         return self
 
+    def __add__(self, modules: Iterable[Any]) -> Self:
+        return type(self)._of([*self._members.items()]).extend(modules)
+
+    def __iadd__(self, modules: Iterable[Any]) -> Self:
+        return self.extend(modules)
+
     def pop(self, index: int = -1) -> Any:
         """Remove the member at an index, and return it."""
         found = self[index]
@@ -179,9 +185,6 @@ class ModuleList(_Numbered):
     def __init__(self, modules: Iterable[Any] = ()) -> None:
         super().__init__()
         self.extend(modules)
-
-    def __iadd__(self, modules: Iterable[Any]) -> Self:
-        return self.extend(modules)
 
 
 class ParameterList(_Numbered):

@@ -128,7 +128,7 @@ def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") 
     is_label = ordering.scatter_add(x.detach() * 0.0, -1, labels, counts)
     right = ordering.take_along_axis(x, labels, -1)
     pairs = ops.relu(1.0 - (ops.expand_dims(right, -1) - ops.expand_dims(x, -2)))
-    other = ops.expand_dims(ops.where(ops.greater(is_label, 0.0), 0.0, 1.0), -2)
+    other = ops.expand_dims(ops.astype(ops.less_equal(is_label, 0.0), x.dtype), -2)
     costs = ops.sum(pairs * ops.expand_dims(counts, -1) * other, (-1, -2))
     return reduced("multilabel_margin_loss", costs / x.shape[-1], reduction)
 

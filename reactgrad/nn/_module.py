@@ -237,18 +237,12 @@ class Module(Registered):
             )
         seen: set[int] = set()
         start = f"{prefix}." if prefix else ""
-        own = None if recurse else set(self._own())
-        for path, var, kind in parts.entries:
-            if kind not in kinds or (own is not None and path not in own):
+        for path, var, kind in parts.entries[: None if recurse else parts.own]:
+            if kind not in kinds:
                 continue
             if not once or var._slot not in seen:
                 seen.add(var._slot)
                 yield start + path, var
-
-    def _own(self) -> list[str]:
-        """Return the paths of params and buffers that are in no module below."""
-        below = tuple([f"{path}." for path, _ in self.named_children()])
-        return [path for path, _, _ in parts_of(self).entries if not path.startswith(below)]
 
     def named_modules(
         self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True

@@ -130,6 +130,8 @@ class GroupNorm(Module):
         Whether there are a weight and a bias.
     dtype
         See ``rg.nn``.
+    bias : bool
+        ``False`` for a weight alone.
 
     Attributes
     ----------
@@ -146,6 +148,7 @@ class GroupNorm(Module):
         affine: bool = True,
         *,
         dtype: Any = None,
+        bias: bool = True,
     ) -> None:
         if num_groups < 1 or num_channels % num_groups:
             raise ShapeError(
@@ -154,7 +157,7 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         make = Values(0, dtype)
         self.weight = make.full((num_channels,), 1.0) if affine else None
-        self.bias = make.full((num_channels,), 0.0) if affine else None
+        self.bias = make.full((num_channels,), 0.0) if affine and bias else None
 
     def forward(self, input: Any) -> Any:
         """Return the normalised groups."""

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.ops.arrangement import pad
+
+
+def bordered(x: Any, width: Sequence[tuple[int, int]], mode: str, **options: Any) -> Any:
+    """Return a value with a border of some width before and behind each axis; a negative one takes away."""
+    if any(one < 0 for pair in width for one in pair):
+        short = [
+            i
+            for i, (a, b) in enumerate(width)
+            if x.shape[i] is not None and x.shape[i] < -min(a, 0) - min(b, 0)
+        ]
+        if short:
+            raise ShapeError(
+                f"a border of {width[short[0]]} takes away more than the {x.shape[short[0]]} elements along axis "
+                f"{short[0]} of shape {x.shape}."
+            )
+        x = x[tuple([slice(max(-a, 0), -max(-b, 0) or None) for a, b in width])]
+    return pad(x, [(max(a, 0), max(b, 0)) for a, b in width], mode, **options)
 
 
 class _Pad(Module):
@@ -19,10 +37,10 @@ class _Pad(Module):
     def __init__(self, padding: Any) -> None:
         name, count = type(self).__name__, 2 * self._axes
         found = tuple(padding) if isinstance(padding, list | tuple) else (padding,) * count
-        if len(found) != count or not all(isinstance(one, int) and one >= 0 for one in found):
+        if len(found) != count or not all(isinstance(one, int) for one in found):
             raise ParameterError(
-                f"{name}({padding!r:.40}): a border is an integer of at least 0, or {count} of them: before and behind "
-                "the last axis, then the axis before it."
+                f"{name}({padding!r:.40}): a border is an integer, or {count} of them: before and behind the last "
+                "axis, then the axis before it. Negative ones take away."
             )
         self.padding = found
 
@@ -38,7 +56,7 @@ class _Pad(Module):
                 "of channels before them."
             )
         pairs = [self.padding[i : i + 2] for i in range(0, len(self.padding), 2)]
-        return pad(input, [(0, 0)] * more + pairs[::-1], self._beyond, **self._options())
+        return bordered(input, [(0, 0)] * more + pairs[::-1], self._beyond, **self._options())
 
 
 class _ConstantPad(_Pad):
@@ -66,7 +84,7 @@ class ZeroPad2d(_Pad):
     Parameters
     ----------
     padding : int or tuple of int
-        One for all sides; or left, right, top and bottom, as in PyTorch.
+        One for all sides; or left, right, top and bottom, as in PyTorch. Negative ones take away.
 
     Examples
     --------

@@ -144,6 +144,8 @@ class Parts:
     entries : list of (str, Var, kind)
         Params and buffers by path, in order; a shared one at each of its places. The kind is
         ``"param"``, ``"buffer"``, or ``"passing"`` for a buffer that is in no ``state_dict``.
+    own : int
+        The number of entries, the first ones, that are in no module below.
     open : bool
         Whether there are lists or dicts, which may change without notice.
     waiting : list of str
@@ -152,11 +154,11 @@ class Parts:
         That of all params, if they are floats of one dtype.
     """
 
-    __slots__ = ("changes", "dtype", "entries", "modules", "open", "waiting")
+    __slots__ = ("changes", "dtype", "entries", "modules", "open", "own", "waiting")
 
     def __init__(self, root: Registered) -> None:
         self.changes = changes[0]
-        self.open = False
+        self.open, self.own = False, 0
         self.modules: list[tuple[str, Any]] = []
         self.entries: list[tuple[str, Any, str]] = []
         self.waiting: list[str] = []
@@ -192,6 +194,8 @@ class Parts:
                 else:
                     self.entries.append((at, one, "param"))
         self.entries += held
+        if not path:
+            self.own = len(self.entries)
         for at, one in below:
             self._add(one, at, seen)
         seen[id(module)] = False

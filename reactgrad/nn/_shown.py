@@ -37,12 +37,11 @@ def _lines(module: Any, label: str, depth: int, lines: list[str], above: set[int
     settings = module.extra_repr()
     count, frozen = _counts(parts)
     below = list(module.named_children())
-    own = {*module._own()}
     shapes = ", ".join(
         [
             f"{path} {_shape(var)}"
-            for path, var, kind in parts.entries
-            if path in own and kind == "param"
+            for path, var, kind in parts.entries[: parts.own]
+            if kind == "param"
         ]
     )
     total = f"{count:,}" if count else ""

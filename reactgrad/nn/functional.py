@@ -24,7 +24,8 @@ from reactgrad.nn._distances import (
 from reactgrad.nn._margins import multi_margin_loss as multi_margin_loss
 from reactgrad.nn._margins import multilabel_margin_loss as multilabel_margin_loss
 from reactgrad.nn._margins import multilabel_soft_margin_loss as multilabel_soft_margin_loss
-from reactgrad.ops import arrangement, neural, special
+from reactgrad.nn._padding import bordered
+from reactgrad.ops import neural, special
 from reactgrad.ops import relu as relu
 from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import tanh as tanh
@@ -317,7 +318,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     ----------
     input : Var or array_like
     pad : sequence of int
-        Two for each axis, the last one first; ``rg.pad`` has NumPy's order.
+        Two for each axis, the last one first; ``rg.pad`` has NumPy's order. Negative ones take away.
     mode : {"constant", "reflect", "replicate", "circular"}
     value : float, optional
         Of a constant border; 0 by default.
@@ -347,7 +348,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     pairs = [tuple(pad[i : i + 2]) for i in range(0, len(pad), 2)][::-1]
     width = [(0, 0)] * (x.ndim - len(pairs)) + pairs
     options = {"constant_values": value or 0.0} if mode == "constant" else {}
-    return arrangement.pad(x, width, _BEYOND[mode], **options)
+    return bordered(x, width, _BEYOND[mode], **options)
 
 
 _explain_all(globals(), __name__, "rg.nn.functional")

@@ -32,6 +32,8 @@ class CyclicLR(LRScheduler):
         Whether `scale_fn` is given the number of the cycle, from 1, or that of steps.
     cycle_momentum : bool
         Whether the momentum, or the first of ``betas``, goes from `max_momentum` to `base_momentum` and back.
+    base_momentum, max_momentum : float or list of float
+        The lowest and the highest momentum, one for all groups or one for each.
 
     Examples
     --------
@@ -58,8 +60,8 @@ class CyclicLR(LRScheduler):
         scale_fn: Callable[[int], float] | None = None,
         scale_mode: str = "cycle",
         cycle_momentum: bool = True,
-        base_momentum: float = 0.8,
-        max_momentum: float = 0.9,
+        base_momentum: float | list[float] = 0.8,
+        max_momentum: float | list[float] = 0.9,
     ) -> None:
         modes: dict[str, tuple[Callable[[int], float], str]] = {
             "triangular": (lambda cycle: 1.0, "cycle"),
@@ -79,11 +81,13 @@ class CyclicLR(LRScheduler):
         if not isinstance(optimizer, Optimizer):
             super().__init__(optimizer)  # says so
         groups = len(optimizer.param_groups)
-        self._low = _for_groups("base_lr", base_lr, groups)
-        self._high = _for_groups("max_lr", max_lr, groups)
+        self._low = for_groups("CyclicLR", "base_lr", base_lr, groups)
+        self._high = for_groups("CyclicLR", "max_lr", max_lr, groups)
         self._up, self._length = int(step_size_up), int(step_size_up + down)
         self._scale, self._by = (scale_fn, scale_mode) if scale_fn is not None else modes[mode]
-        self._cycles, self._momenta = cycle_momentum, (base_momentum, max_momentum)
+        self._cycles = cycle_momentum
+        self._least = for_groups("CyclicLR", "base_momentum", base_momentum, groups)
+        self._most = for_groups("CyclicLR", "max_momentum", max_momentum, groups)
         some: Any = optimizer.param_groups[0]
         if cycle_momentum and "momentum" not in some and "betas" not in some:
             raise ParameterError(
@@ -97,20 +101,22 @@ class CyclicLR(LRScheduler):
         at, up = step % self._length, self._up
         share = at / up if at <= up else (self._length - at) / (self._length - up)
         share *= self._scale(cycle if self._by == "cycle" else step)
-        options, (least, most) = self.optimizer.param_groups[group], self._momenta
+        options, which = self.optimizer.param_groups[group], group % len(self._low)
+        least, most = self._least[which], self._most[which]
         momentum = most - (most - least) * share
         if self._cycles and "betas" in options:
             options["betas"] = (momentum, *options["betas"][1:])
         elif self._cycles:
             options["momentum"] = momentum
-        low, high = self._low[group % len(self._low)], self._high[group % len(self._high)]
+        low, high = self._low[which], self._high[which]
         return low + (high - low) * share
 
 
-def _for_groups(name: str, rate: float | list[float], groups: int) -> list[float]:
+def for_groups(kind: str, name: str, rate: float | list[float], groups: int) -> list[float]:
+    """Return a number for each group, of one for all or a list."""
     rates = list(rate) if isinstance(rate, list | tuple) else [rate] * groups
     if len(rates) != groups or not all(math.isfinite(one) for one in rates):
         raise ParameterError(
-            f"CyclicLR({name}={rate!r:.60}): one rate for all groups, or a list of {groups}."
+            f"{kind}({name}={rate!r:.60}): one number for all groups, or a list of {groups}."
         )
     return [float(one) for one in rates]

@@ -8,7 +8,7 @@ from typing import Any
 
 from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import LoadError, ParameterError
-from reactgrad.optim._cyclic import CyclicLR
+from reactgrad.optim._cyclic import CyclicLR, for_groups
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.optim._schedules import LRScheduler
 
@@ -20,8 +20,8 @@ class OneCycleLR(LRScheduler):
     ----------
     optimizer : Optimizer
         What it sets.
-    max_lr : float
-        The highest rate.
+    max_lr : float or list of float
+        The highest rate, one for all groups or one for each.
     total_steps : int, optional
         The number of steps of the cycle; or `epochs` and `steps_per_epoch`.
     pct_start : float
@@ -30,6 +30,8 @@ class OneCycleLR(LRScheduler):
         The form of the way.
     cycle_momentum : bool
         Whether the momentum, or the first of ``betas``, goes from `max_momentum` to `base_momentum` and back.
+    base_momentum, max_momentum : float or list of float
+        The lowest and the highest momentum, one for all groups or one for each.
     div_factor, final_div_factor : float
         The first rate is ``max_lr / div_factor``, the last one that over ``final_div_factor``.
     three_phase : bool
@@ -45,15 +47,15 @@ class OneCycleLR(LRScheduler):
     def __init__(
         self,
         optimizer: Optimizer,
-        max_lr: float,
+        max_lr: float | list[float],
         total_steps: int | None = None,
         epochs: int | None = None,
         steps_per_epoch: int | None = None,
         pct_start: float = 0.3,
         anneal_strategy: str = "cos",
         cycle_momentum: bool = True,
-        base_momentum: float = 0.85,
-        max_momentum: float = 0.95,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
@@ -69,29 +71,37 @@ class OneCycleLR(LRScheduler):
                 f"OneCycleLR(anneal_strategy={anneal_strategy!r}): 'cos' or 'linear'."
             )
         self.total_steps = int(total_steps)
-        first = max_lr / div_factor
-        last = first / final_div_factor
-        low, high = base_momentum, max_momentum
-        # The step at which a phase ends, with the rates and momenta at its start and end.
+        if not isinstance(optimizer, Optimizer):
+            super().__init__(optimizer)  # says so
+        groups = len(optimizer.param_groups)
+        tops = for_groups("OneCycleLR", "max_lr", max_lr, groups)
+        lows = for_groups("OneCycleLR", "base_momentum", base_momentum, groups)
+        highs = for_groups("OneCycleLR", "max_momentum", max_momentum, groups)
         top = float(pct_start * self.total_steps) - 1.0
         end = float(self.total_steps - 1)
-        if three_phase:
-            back = 2.0 * pct_start * self.total_steps - 2.0
-            self._phases = [
-                (top, first, max_lr, high, low),
-                (back, max_lr, first, low, high),
-                (end, first, last, high, high),
-            ]
-        else:
-            self._phases = [(top, first, max_lr, high, low), (end, max_lr, last, low, high)]
+        # By group and phase: the step at which it ends, with the rates and momenta at its start and end.
+        self._phases: list[list[tuple[float, ...]]] = []
+        for most, low, high in zip(tops, lows, highs, strict=True):
+            first = most / div_factor
+            last = first / final_div_factor
+            if three_phase:
+                back = 2.0 * pct_start * self.total_steps - 2.0
+                phases = [
+                    (top, first, most, high, low),
+                    (back, most, first, low, high),
+                    (end, first, last, high, high),
+                ]
+            else:
+                phases = [(top, first, most, high, low), (end, most, last, low, high)]
+            self._phases.append(phases)
         self._linear, self._cycles = anneal_strategy == "linear", cycle_momentum
         super().__init__(optimizer)
 
-    def _at(self, step: int) -> tuple[float, float]:
+    def _at(self, step: int, group: int) -> tuple[float, float]:
         """Return the rate and the momentum after so many steps."""
-        start = 0.0
-        for end, lr, lr_end, momentum, momentum_end in self._phases:
-            if step <= end or end == self._phases[-1][0]:
+        start, phases = 0.0, self._phases[group % len(self._phases)]
+        for end, lr, lr_end, momentum, momentum_end in phases:
+            if step <= end or end == phases[-1][0]:
                 share = min((step - start) / (end - start), 1.0) if end > start else 1.0
                 if not self._linear:
                     share = (1.0 - math.cos(math.pi * share)) / 2.0
@@ -101,7 +111,7 @@ class OneCycleLR(LRScheduler):
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
-        rate, momentum = self._at(step)
+        rate, momentum = self._at(step, group)
         options = self.optimizer.param_groups[group]
         if self._cycles and "betas" in options:
             options["betas"] = (momentum, *options["betas"][1:])

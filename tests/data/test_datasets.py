@@ -52,6 +52,7 @@ def test_random_split_shares_nothing() -> None:
     assert [len(one) for one in parts] == [4, 1, 1]
     assert sorted(int(y) for one in parts for (y,) in one) == Y.tolist()
     again = data.random_split(Y, [4, 1, 1])
+    assert [len(part) for part in data.random_split(Y[:1], [0.5, 0.5])] == [1, 0]
     assert [one.indices.tolist() for one in again] == [one.indices.tolist() for one in parts]
     with pytest.raises(data.DataError, match=r"\[3, 4\] do not add up to the 6 samples"):
         data.random_split(Y, [3, 4])

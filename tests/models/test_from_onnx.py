@@ -173,6 +173,7 @@ def test_external_data_is_read_from_the_folder_and_from_nowhere_else(tmp_path):
     for bad, message in (
         ("../secret.bin", "outside of the folder"),
         ("none.bin", "there is no such file"),
+        ("a\0b", "no name of a file"),
     ):
         for entry in stored.graph.initializer[0].external_data:
             if entry.key == "location":
@@ -226,3 +227,38 @@ def test_functions_that_stand_for_absurdly_many_nodes_are_refused():
     )
     m = rg.from_onnx(model(nodes, [tensor("x", [1])], [tensor("y", [1])], functions=functions[:4]))
     assert m(x=[2.0])["y"].value.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("op", "extra", "attributes"),
+    [
+        ("CumSum", {"n": np.array(9)}, {}),
+        ("ReduceSum", {"n": np.array([5])}, {}),
+        ("Flatten", {}, {"axis": 9}),
+        ("Hardmax", {}, {"axis": 7}),
+        ("LayerNormalization", {"n": np.ones(3, "f4")}, {"axis": -3}),
+        ("GatherElements", {"n": np.zeros((2, 3), int)}, {"axis": 2}),
+        ("Pad", {"n": np.zeros(2, int), "v": np.float32(0), "a": np.array([2])}, {}),
+        ("Slice", {"n": [0], "e": [1], "a": [7]}, {}),
+        ("OneHot", {"n": np.array(3), "v": np.array([0.0, 1.0], "f4")}, {"axis": 3}),
+        ("TopK", {"n": np.array([1])}, {"axis": 2}),
+        ("TopK", {"n": np.array([4])}, {}),
+        ("TopK", {"n": np.array([-1])}, {}),
+        ("Split", {"n": np.array([1, 3])}, {"axis": 1}),
+        ("Split", {"n": np.array([-1, 4])}, {"axis": 1}),
+        ("SplitToSequence", {"n": np.array(0)}, {}),
+    ],
+)
+def test_axes_and_counts_that_do_not_fit_are_refused(op, extra, attributes):
+    outputs = ["y", "z"] if op in ("Split", "TopK") else ["y"]
+    node = helper.make_node(op, ["x", *extra], outputs, **attributes)
+    with pytest.raises(ModelError, match=rf"{op} (goes along axis|cuts an axis|picks)"):
+        rg.from_onnx(model([node], [tensor("x", [2, 3])], [tensor("y", None)], extra))
+
+
+def test_a_top_k_of_an_open_length_says_that_it_has_too_few():
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=0)
+    m = rg.from_onnx(model([node], [tensor("x", ["n"])], [tensor("y", None)], {"k": np.array([3])}))
+    assert m(x=[1.0, 3.0, 2.0, 5.0])["y"].value.tolist() == [5.0, 3.0, 2.0]
+    with pytest.raises(ModelError, match="picks 3 elements of an axis of 2 length"):
+        _ = m(x=[1.0, 2.0])["y"].value

@@ -83,6 +83,16 @@ def test_eval_mode_takes_a_single_sample_and_train_mode_says_that_it_has_no_vari
     assert layer.num_batches_tracked.value == 0
 
 
+def test_an_empty_batch_moves_no_statistics() -> None:
+    with rg.Graph():
+        layers = [nn.BatchNorm1d(2), nn.InstanceNorm1d(2, track_running_stats=True)]
+    for layer, shape in zip(layers, ((0, 2), (0, 2, 5)), strict=True):
+        assert layer(np.zeros(shape)).shape == shape
+        assert layer.running_mean.value.tolist() == [0.0, 0.0]
+        assert layer.running_var.value.tolist() == [1.0, 1.0]
+    assert layers[0].num_batches_tracked.value == 1  # counted, as in PyTorch
+
+
 def test_the_size_of_a_training_loop_with_statistics_and_draws_is_constant() -> None:
     with rg.Graph() as g:
         net = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(0.2), nn.Linear(4, 1))

@@ -107,3 +107,17 @@ def test_bad_arguments_say_what_is_wrong(make: Any, message: str) -> None:
     with rg.Graph(), pytest.raises(rg.ReactgradError) as raised:
         make()
     assert message in str(raised.value)
+
+
+def test_a_border_takes_away_at_most_what_is_there() -> None:
+    with rg.Graph(), pytest.raises(rg.ShapeError, match=r"\(-4, -3\) takes away more than the 6"):
+        nn.ZeroPad1d((-4, -3))(np.ones((2, 6)))
+
+
+def test_attention_with_keys_of_its_own_takes_the_causal_part_as_a_mask() -> None:
+    with rg.Graph():
+        layer = nn.MultiheadAttention(4, 2, add_zero_attn=True)
+    x = np.ones((3, 4))
+    with pytest.raises(rg.DTypeError, match="give the causal part as attn_mask"):
+        layer(x, x, x, is_causal=True)
+    assert layer(x, x, x)[1].shape == (3, 4)

@@ -310,3 +310,29 @@ def test_two_networks_that_train_against_each_other_build_nothing_after_the_firs
         step(maker, criterion(judge(fake), ones))
         sizes.append(len(g))
     assert len(set(sizes[4:])) == 1
+
+
+def test_a_module_that_is_at_two_places_has_no_params_of_its_own() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.first, self.scale = nn.Linear(2, 2), nn.Parameter(np.ones(2))
+            self.layers = [self.first]
+            self.again = self.first
+
+    with rg.Graph():
+        net = Net()
+    assert [path for path, _ in net.named_parameters(recurse=False)] == ["scale"]
+    assert [path for path, _ in net.named_parameters()] == ["scale", "first.weight", "first.bias"]
+
+
+def test_containers_are_added_and_grow() -> None:
+    with rg.Graph():
+        first = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+        both = first + nn.Sequential(nn.Linear(3, 1))
+        layers = nn.ModuleList([nn.Tanh()]) + nn.ModuleList([first[0]])
+    assert (len(both), len(first), both[0] is first[0]) == (3, 2, True)
+    assert list(both.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert isinstance(layers, nn.ModuleList)
+    assert layers[1] is first[0]
+    first += [nn.Tanh()]
+    assert len(first) == 3

@@ -126,3 +126,14 @@ def test_many_rows_of_few_elements_have_numpys_bits(dtype: str) -> None:
             assert found.tobytes() == wanted.tobytes(), (shape, axis)
         turned = np.asfortranarray(a)
         assert rg.sum(g.input(turned), axis).value.tobytes() == rg.sum(x, axis).value.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 1000), (3, 1000, 0), (0, 2, 7, 2, 7), (2000, 0)])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_sums_of_nothing_are_zeros(shape: tuple[int, ...], dtype: str) -> None:
+    x = rg.Graph().param(np.zeros(shape, dtype))
+    for count in range(1, len(shape) + 1):
+        for axes in combinations(range(len(shape)), count):
+            y = rg.sum(x, axes)
+            np.testing.assert_array_equal(y.value, np.zeros(shape, dtype).sum(axes))
+            assert rg.grad(y.sum(), x).value.shape == shape

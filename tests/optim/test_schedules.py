@@ -157,3 +157,36 @@ def test_a_schedule_with_rates_of_its_own_is_not_chained() -> None:
         rg.optim.ChainedScheduler([cycle])
     with pytest.raises(rg.DTypeError, match="Adagrad has no momentum. Write cycle_momentum=False"):
         rg.optim.CyclicLR(rg.optim.Adagrad([rg.Graph().param(1.0)]), 0.1, 0.5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m, opt: m.OneCycleLR(opt, [2.0, 0.5], 9, max_momentum=[0.9, 0.8], three_phase=True),
+        lambda m, opt: m.CyclicLR(opt, [0.1, 0.2], [0.5, 0.9], 2, base_momentum=[0.5, 0.6]),
+    ],
+)
+def test_groups_have_limits_of_their_own(make: Make) -> None:
+    torch: Any = pytest.importorskip("torch")
+    g = rg.Graph()
+    ours, theirs = (
+        module.SGD([{"params": [make()]} for _ in range(2)], lr=1.0, momentum=0.9)
+        for module, make in (
+            (rg.optim, lambda: g.param(1.0)),
+            (torch.optim, lambda: torch.ones(1, requires_grad=True)),
+        )
+    )
+    schedule, their = make(rg.optim, ours), make(torch.optim.lr_scheduler, theirs)
+    theirs.step()
+    for _ in range(8):
+        for key in ("lr", "momentum"):
+            found = [group[key] for group in ours.param_groups]
+            assert found == pytest.approx([group[key] for group in theirs.param_groups], rel=1e-9)
+        schedule.step()
+        their.step()
+
+
+def test_limits_for_another_number_of_groups_are_refused() -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    with pytest.raises(rg.DTypeError, match=r"OneCycleLR\(max_lr=\[1.0, 2.0\]\): .* a list of 1"):
+        rg.optim.OneCycleLR(opt, [1.0, 2.0], 10)

@@ -146,6 +146,8 @@ def _rows_added(
     char: str, shape: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...]
 ) -> bool:
     """Return whether NumPy would add so many rows one by one that errors could be seen."""
+    if 0 in shape:
+        return False
     summed = [i for i in axes if shape[i] > 1]
     if prod([shape[i] for i in summed]) <= (1 if char == "e" else ALONE):
         return False
