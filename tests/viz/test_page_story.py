@@ -101,6 +101,10 @@ def test_two_runs_side_by_side(chromium_page: Any, tmp_path: Path) -> None:
     former, latter = ({key_of(g, var) for var in log.runs[n].ran} for n in (2, 1))
     seen.until(lambda: seen.text(".rg-compare") != "")
     said = seen.text(".rg-compare")
+    line = seen.page.locator(".rg-compare")
+    line.evaluate("p => { p.textContent = 'a change of many inputs, '.repeat(100); }")
+    height = line.bounding_box()["height"]
+    assert height < 70, "however much there is to say, the map keeps its room"
     assert f"{len(former & latter)} node ran in both" in said
     assert f"{len(former - latter)} only in the former" in said
     assert f"{len(latter - former)} only in the latter" in said
