@@ -83,6 +83,11 @@ class NAdam(Optimizer):
     decoupled_weight_decay : bool
         ``True`` for weight decay as in ``AdamW``.
 
+    Notes
+    -----
+    The mean of gradients is corrected as if all steps had been made with the present ``betas``. PyTorch remembers the
+    ones of each step, so a schedule that moves the momentum gives other numbers there.
+
     Examples
     --------
     >>> import reactgrad as rg

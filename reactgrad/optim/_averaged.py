@@ -34,6 +34,10 @@ class ASGD(Optimizer):
     maximize : bool
         ``True`` to climb.
 
+    Notes
+    -----
+    A rate that a schedule changes counts from the next step on; in PyTorch from the one after it.
+
     Raises
     ------
     DTypeError, GradientError, GraphError
