@@ -1,6 +1,6 @@
-"""B23: convolution and pooling of images, beside PyTorch; float32, one thread each.
+"""B23: convolution and pooling of images, recurrent layers, attention, beside PyTorch; float32, one thread each.
 
-A step sets new images and a new kernel, and reads the result, or the result and all gradients of its product
+A step sets new operands, weights included, and reads the result, or the result and all gradients of its product
 with fixed numbers.
 """
 
@@ -19,16 +19,21 @@ from bench._peers import load
 
 # Samples, channels, height and width, channels of the result.
 SIZES = [(64, 1, 28, 8), (64, 8, 14, 16), (32, 32, 16, 32), (16, 64, 32, 64)]
+# Sequences, features, states.
+RECURRENT = [(1, 16, 32), (16, 32, 64), (32, 64, 128), (64, 128, 256)]
+STEPS = 20
+# Heads in all, steps, features of a head.
+HEADS = [(4, 16, 16), (8, 64, 32), (16, 128, 64), (8, 512, 64)]
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One function of images, written for each library.
+    """One function, written for each library.
 
     Attributes
     ----------
     shapes
-        Of the images, and of the kernel if there is one.
+        Of its operands: images, sequences, weights.
     result
         The shape of the result.
     ours, torch
@@ -41,10 +46,13 @@ class Layer:
     ours: Callable[..., Any]
     torch: Callable[..., Any]
     goal: Goal
+    scale: float = 1.0
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
         """Return new operands."""
-        return [rng.standard_normal(shape).astype(np.float32) for shape in self.shapes]
+        return [
+            (self.scale * rng.standard_normal(shape)).astype(np.float32) for shape in self.shapes
+        ]
 
     def seed(self) -> np.ndarray:
         """Return the numbers that the result is multiplied with before gradients are taken."""
@@ -74,6 +82,35 @@ def pooling(size: tuple[int, int, int, int]) -> Layer:
         lambda x: rg.max_pool2d(x, 2),
         lambda torch, x: torch.nn.functional.max_pool2d(x, 2),
         at_most(0.5),
+    )
+
+
+def recurrent(size: tuple[int, int, int]) -> Layer:
+    """Return a layer of long short-term memory over sequences of 20 steps."""
+    n, c, h = size
+    return Layer(
+        f"lstm, {n} sequences of {STEPS} x {c}, {h} states",
+        ((STEPS, n, c), (4 * h, c), (4 * h, h), (4 * h,), (4 * h,)),
+        (STEPS, n, h),
+        lambda x, *weights: rg.lstm(x, None, *weights)[0],
+        lambda torch, x, *weights: torch.lstm(
+            x, [torch.zeros(1, n, h)] * 2, weights, True, 1, 0.0, False, False, False
+        )[0],
+        at_most(1.0),
+        0.2,
+    )
+
+
+def attention(size: tuple[int, int, int]) -> Layer:
+    """Return the attention of all steps to all steps."""
+    heads, steps, features = size
+    return Layer(
+        f"attention, {heads} heads of {steps} x {features}",
+        (size, size, size),
+        size,
+        rg.scaled_dot_product_attention,
+        lambda torch, *operands: torch.nn.functional.scaled_dot_product_attention(*operands),
+        at_most(1.5),
     )
 
 
@@ -143,6 +180,11 @@ def contest(layer: Layer, *, backward: bool) -> Contest:
     )
 
 
+def pair(layer: Layer) -> list[Case]:
+    """Return the contests of one layer without gradients and with them."""
+    return [contest(layer, backward=backward) for backward in (False, True)]
+
+
 def cases(setting: Setting) -> list[Case]:
     """Return the cases of this workload."""
     found: list[Case] = []
@@ -152,8 +194,14 @@ def cases(setting: Setting) -> list[Case]:
             size = (n * 15 // 16 + 1, c, h + 2, made)
         if setting.small:
             size = (2, min(c, 2), 6, 3)
-        for layer in (convolution(size), pooling(size)):
-            found += [contest(layer, backward=backward) for backward in (False, True)]
+        found += [both for layer in (convolution(size), pooling(size)) for both in pair(layer)]
+    for small, kind, sizes in (
+        ((2, 3, 4), recurrent, RECURRENT),
+        ((2, 4, 3), attention, HEADS),
+    ):
+        for size in [small] if setting.small else sizes:
+            one, other, last = size
+            found += pair(kind((one + 1, other, last) if setting.permuted else size))
     return found
 
 
