@@ -96,7 +96,7 @@ def test_results_of_functions_come_back_without_a_call(kind: str) -> None:
 def test_results_without_a_form_in_a_file_are_computed_again_at_their_version(kind: str) -> None:
     g = rg.Graph()
     y = rg.lift(functions.thing)(g.input(kind))
-    z = rg.lift(functions.never_lifted)(y)
+    z = rg.lift(functions.itself)(y)
     z.value
     functions.CALLS.clear()
     held = there_and_back(g).nodes
