@@ -157,3 +157,55 @@ def test_numbers_of_inputs_are_not_cut(chromium_page: Any) -> None:
         field = seen.page.get_by_label("volatility, as a number")
         assert field.input_value() == "-0.343935"
         assert field.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_no_row_of_inputs_is_half_in_sight(
+    chromium_page: Any, tmp_path: Path, recorded: bool
+) -> None:
+    g = rg.Graph()
+    inputs = [g.input(float(n), name=f"input {n}") for n in range(40)]
+    total = rg.stack(inputs).sum()
+    total.name = "total"
+    g.forward(total)
+
+    def halves(seen: Seen) -> list[str]:
+        script = """list => { const edge = list.getBoundingClientRect().bottom;
+          return [...list.children].filter(row => { const { top, bottom } = row.getBoundingClientRect();
+            return top < edge - 2 && bottom > edge; }).map(row => row.textContent); }"""
+        return seen.page.locator(".rg-controls").evaluate(script)
+
+    def look(seen: Seen) -> None:
+        for width in (800, 620, 720):
+            seen.page.set_viewport_size({"width": width, "height": 900})
+            seen.until(lambda: halves(seen) == [])
+            assert seen.page.locator(".rg-controls").evaluate(
+                "e => e.scrollHeight > e.clientHeight"
+            )
+        seen.page.set_viewport_size({"width": 1400, "height": 900})
+        seen.until(lambda: seen.page.locator(".rg-controls").bounding_box()["height"] > 300)
+
+    if recorded:
+        g.export_html(tmp_path / "page.html")
+        look(opened(chromium_page, tmp_path / "page.html", 800))
+        return
+    with live(chromium_page, g, size=(800, 900)) as seen:
+        look(seen)
+
+
+def test_the_title_says_what_a_large_graph_answers(chromium_page: Any, tmp_path: Path) -> None:
+    g = rg.Graph()
+    inputs = [g.input(float(n), name=f"a rather long name of input {n}") for n in range(60)]
+    total = rg.stack(inputs).sum()
+    total.name = "total"
+    spread = rg.stack(inputs).max() * g.param(2.0, name="w")
+    spread.name = "spread"
+    g.forward(total, spread)
+    title = "total, spread from 60 inputs and 1 param"
+    with live(chromium_page, g, size=(800, 900)) as seen:
+        assert seen.text("header h2") == title
+    g.export_html(tmp_path / "page.html")
+    seen = opened(chromium_page, tmp_path / "page.html", 800)
+    assert seen.text("header h2") == seen.page.title() == title
+    g.export_html(tmp_path / "one.html", targets=[inputs[0] * 2.0])
+    assert opened(chromium_page, tmp_path / "one.html").text("header h2").startswith("Graph of ")

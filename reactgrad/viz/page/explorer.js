@@ -245,6 +245,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     el.append(html("div", { class: "rg-outer" }, this.root));
     // An extra line above the map must not move the part that is in view, unless it hides the answer.
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width !== this.width) this.wholeRows();
       const other = contentRect.width !== this.width || Math.abs(contentRect.height - this.height) > 24;
       this.width = contentRect.width;
       if (other) this.height = contentRect.height;
