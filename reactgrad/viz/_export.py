@@ -34,6 +34,7 @@ from reactgrad.viz._messages import (
     flow_message,
     frame_message,
     graph_message,
+    heading,
     why_message,
 )
 from reactgrad.viz._page import program, read, style
@@ -99,10 +100,11 @@ def replayed(
     """
     now = snapshot(graph, None, True)
     snapshots, runs = _recorded(graph, log, now)
+    asked_for = _targets(graph, targets, now)
     graph_told = graph_message(
         now,
-        targets=_targets(graph, targets, now),
-        title=title or repr(graph)[1:-1],
+        targets=asked_for,
+        title=title or heading(now, asked_for),
         gone=[] if former is None else [n for n in former.nodes if n.key not in now.by_key],
         begin=snapshots[0],
         live=False,

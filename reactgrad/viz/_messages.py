@@ -6,6 +6,7 @@ Every message is a dict with ``kind``; ``page/explorer.js`` lists what it does w
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from itertools import compress
 from operator import attrgetter, is_not
@@ -28,7 +29,39 @@ from reactgrad.viz._text import key_of_scope, sent
 
 Message = dict[str, Any]
 
+MOST_ANSWERS = 3  # that the title names
+
 VALUE, ERROR = 4, 6  # positions in the state of a node, as the page gets it
+
+
+def heading(now: Snapshot, targets: Iterable[int]) -> str:
+    """Return the title of a page that was given none: what the graph answers, and from what.
+
+    Parameters
+    ----------
+    now
+        A snapshot of the graph.
+    targets
+        Keys of the nodes that the page brings up to date.
+    """
+    known = [now.by_key[key] for key in targets if key in now.by_key]
+    answers = [node.name for node in known if node.named and not node.gradient]
+    if not answers:
+        return f"Graph of {_counted('node', len(now.nodes))}"
+    more = len(answers) - MOST_ANSWERS
+    kinds = Counter(node.kind for node in now.nodes if not node.gradient)
+    leaves = [_counted(kind, kinds[kind]) for kind in ("input", "param") if kinds[kind]]
+    named = ", ".join(answers[:MOST_ANSWERS]) + (f" and {more:,} more" if more > 0 else "")
+    return named + (f" from {' and '.join(leaves)}" if leaves else "")
+
+
+def _counted(noun: str, number: int) -> str:
+    """Return a number of things.
+
+    >>> _counted("node", 1), _counted("param", 1200)
+    ('1 node', '1,200 params')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def graph_message(

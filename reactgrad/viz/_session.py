@@ -39,6 +39,7 @@ from reactgrad.viz._messages import (
     flow_message,
     frame_message,
     graph_message,
+    heading,
     table_message,
     wanted_value,
     why_message,
@@ -375,7 +376,7 @@ class Session:
         return graph_message(
             now,
             targets=self._targets,
-            title=repr(self._graph)[1:-1],
+            title=heading(now, self._targets),
             gone=self._gone(now),
             controls=self._controls(self._controlled),
             last=self._last_run(),

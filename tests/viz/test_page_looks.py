@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import reactgrad as rg
 from reactgrad.explain._snapshot import key_of
 from tests.viz.browser import Seen, need
 from tests.viz.live import live
-from tests.viz.test_page_story import opened
+from tests.viz.test_page_sight import in_sight
+from tests.viz.test_page_story import opened, recorded
 
 need("pygraphviz")
 
@@ -157,3 +159,127 @@ def test_numbers_of_inputs_are_not_cut(chromium_page: Any) -> None:
         field = seen.page.get_by_label("volatility, as a number")
         assert field.input_value() == "-0.343935"
         assert field.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_no_row_of_inputs_is_half_in_sight(
+    chromium_page: Any, tmp_path: Path, recorded: bool
+) -> None:
+    g = rg.Graph()
+    inputs = [g.input(float(n), name=f"input {n}") for n in range(40)]
+    total = rg.stack(inputs).sum()
+    total.name = "total"
+    g.forward(total)
+
+    def halves(seen: Seen) -> list[str]:
+        script = """list => { const edge = list.getBoundingClientRect().bottom;
+          return [...list.children].filter(row => { const { top, bottom } = row.getBoundingClientRect();
+            return top < edge - 2 && bottom > edge; }).map(row => row.textContent); }"""
+        return seen.page.locator(".rg-controls").evaluate(script)
+
+    def look(seen: Seen) -> None:
+        for width in (800, 620, 720):
+            seen.page.set_viewport_size({"width": width, "height": 900})
+            seen.until(lambda: halves(seen) == [])
+            assert seen.page.locator(".rg-controls").evaluate(
+                "e => e.scrollHeight > e.clientHeight"
+            )
+        seen.page.set_viewport_size({"width": 1400, "height": 900})
+        seen.until(lambda: seen.page.locator(".rg-controls").bounding_box()["height"] > 300)
+
+    if recorded:
+        g.export_html(tmp_path / "page.html")
+        look(opened(chromium_page, tmp_path / "page.html", 800))
+        return
+    with live(chromium_page, g, size=(800, 900)) as seen:
+        look(seen)
+
+
+def test_the_title_says_what_a_large_graph_answers(chromium_page: Any, tmp_path: Path) -> None:
+    g = rg.Graph()
+    inputs = [g.input(float(n), name=f"a rather long name of input {n}") for n in range(60)]
+    total = rg.stack(inputs).sum()
+    total.name = "total"
+    spread = rg.stack(inputs).max() * g.param(2.0, name="w")
+    spread.name = "spread"
+    g.forward(total, spread)
+    title = "total, spread from 60 inputs and 1 param"
+    with live(chromium_page, g, size=(800, 900)) as seen:
+        assert seen.text("header h2") == title
+    g.export_html(tmp_path / "page.html")
+    seen = opened(chromium_page, tmp_path / "page.html", 800)
+    assert seen.text("header h2") == seen.page.title() == title
+    g.export_html(tmp_path / "one.html", targets=[inputs[0] * 2.0])
+    assert opened(chromium_page, tmp_path / "one.html").text("header h2").startswith("Graph of ")
+
+
+def test_what_a_change_would_do_follows_the_states(chromium_page: Any) -> None:
+    g = rg.Graph()
+    x, s = g.input(2.0, name="x"), g.input(0.5, name="s")
+    profit = rg.exp(s) * x
+    profit.name = "profit"
+    g.forward(profit)
+    with live(chromium_page, g) as seen:
+        seen.page.get_by_role("button", name="a change only marks what depends on it").click()
+        seen.until(lambda: seen.page.locator('[data-mode="asked"][aria-pressed="true"]').count())
+        seen.box(key_of(g, x)).focus()
+        seen.until(lambda: "a read then runs 1" in seen.text(".rg-preview"))
+        s.set(0.7)  # as a cell would
+        seen.until(lambda: "a read then runs 2" in seen.text(".rg-preview"))
+
+
+def test_an_answer_with_a_name_is_seen_first(chromium_page: Any) -> None:
+    random, g = Random(3), rg.Graph()
+    nodes = [g.input(1.0, name=f"x{n}") for n in range(100)]
+    for _ in range(900):
+        nodes.append(random.choice(nodes[-400:]) * random.choice(nodes[-400:]))
+    answer = rg.stack(nodes[-3:]).sum()
+    answer.name = "answer"
+    g.forward(*nodes, answer)
+    with live(chromium_page, g) as seen:
+        seen.until(lambda: in_sight(seen, key_of(g, answer)))
+
+
+def test_nothing_of_a_panel_is_cut(chromium_page: Any) -> None:
+    g = rg.Graph()
+    bias = g.param(np.array([-0.18297915137]), name="bias")
+    grid = bias * np.linspace(0.1, 1.0, 150).reshape(5, 30)
+    grid.name = "grid"
+    g.forward(grid)
+    with live(chromium_page, g) as seen:
+        field = seen.page.locator(".rg-numbers input")
+        assert float(field.input_value()) == bias.value[0]
+        assert field.evaluate("e => e.scrollWidth <= e.clientWidth")
+        seen.box(key_of(g, grid)).click()
+        seen.page.get_by_role("button", name="as a table").click()
+        seen.until(lambda: "rows 0 to 4 of 5" in seen.text(".rg-table"))
+        table = seen.page.locator(".rg-table")
+        table.evaluate("e => { e.scrollLeft = 400; }")
+        left = table.bounding_box()["x"]
+        for css in ("th", "p"):
+            assert abs(table.locator(css).first.bounding_box()["x"] - left) < 8, "stays in sight"
+
+
+def test_times_by_scope_are_as_wide_as_the_panel(chromium_page: Any) -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    y = rg.tanh(x)
+    y.name = "y"
+    _ = y.value
+    with live(chromium_page, g, size=(800, 900)) as seen:
+        seen.page.get_by_label("x, as a number").fill("2")
+        seen.until(lambda: "1 → 2" in seen.text(".rg-status"))
+        seen.page.get_by_label("where the time of this run goes").click()
+        seen.until(lambda: seen.page.locator(".rg-flames").count() == 1)
+        panel, flames = (
+            seen.page.locator(css).bounding_box()["width"] for css in (".rg-panel", ".rg-flames")
+        )
+        assert panel - 60 < flames < panel - 20
+
+
+def test_the_run_to_compare_with_has_room(chromium_page: Any, tmp_path: Path) -> None:
+    *_, file = recorded(tmp_path)
+    seen = opened(chromium_page, file)
+    assert seen.page.get_by_label("compare with").bounding_box()["width"] > 200
+    seen.page.set_viewport_size({"width": 800, "height": 900})
+    seen.until(lambda: seen.page.get_by_label("compare with").bounding_box()["width"] <= 150)

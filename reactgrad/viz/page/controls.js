@@ -28,6 +28,18 @@ export const Controls = (Base) => class extends Base {
       tell("These are recorded runs: step through them below. Where the graph is, in a notebook, g.explore() has fields here.");
     } else if (message.more_controls) tell(`${some(message.more_controls, "more input")}: set in code.`);
     else if (!made.length) tell("No input is a number or a switch: set them in code.");
+    this.wholeRows();
+  }
+
+  /** Where the list has a greatest height, end it below a row: none is half in sight. */
+  wholeRows() {
+    const { style } = this.controls;
+    style.maxHeight = "";
+    const most = parseFloat(getComputedStyle(this.controls).maxHeight), { top, height } = this.controls.getBoundingClientRect();
+    if (!(this.controls.scrollHeight > height && height >= most)) return;
+    const ends = [...this.controls.children].map((row) => row.getBoundingClientRect().bottom + this.controls.scrollTop - top);
+    const whole = Math.max(...ends.filter((end) => end <= most));
+    if (whole > 0) style.maxHeight = `${whole + 1}px`;
   }
 
   /** Make the fields of one input. They also show a value that was set elsewhere. */

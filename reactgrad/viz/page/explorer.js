@@ -245,6 +245,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     el.append(html("div", { class: "rg-outer" }, this.root));
     // An extra line above the map must not move the part that is in view, unless it hides the answer.
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width !== this.width) this.wholeRows();
       const other = contentRect.width !== this.width || Math.abs(contentRect.height - this.height) > 24;
       this.width = contentRect.width;
       if (other) this.height = contentRect.height;
@@ -279,8 +280,10 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     const shown = this.at ?? timeline.length - 1;
     this.drawStory();
     this.changed = (this.at == null ? this.waiting.size || !timeline.length ? known.changes : timeline.at(-1).changes : timeline[this.at].changes) ?? new Map();
+    const preview = this.hovered == null ? null : known.preview(this.hovered, states);
+    setText(this.hint, preview ? this.hintOf(preview) : "");
     if (this.view) {
-      this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered, states));
+      this.drawBoxes(states, preview);
       this.drawColours(states);
       this.drawFlow(states);
       this.lookAround();
@@ -375,13 +378,13 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     const node = key == null ? null : this.known.nodes.get(key);
     const settable = node?.type === "input" || node?.type === "param";
     this.hovered = settable && !node.gone && (this.at == null || !this.live) ? key : null;
-    if (this.hovered == null) {
-      setText(this.hint, "");
-    } else {
-      const { cone, plan, cost, unknown } = this.known.preview(key, this.states);
-      setText(this.hint, `a change of ${plain(node.name, 40)} makes ${some(cone.size, "node")} stale; a read then runs ${count(plan.size)}${about(plan.size, { cost, unknown })}`);
-    }
     this.draw();
+  }
+
+  /** Say what a change of the input that is pointed at would do. */
+  hintOf({ cone, plan, cost, unknown }) {
+    const { name } = this.known.nodes.get(this.hovered);
+    return `a change of ${plain(name, 40)} makes ${some(cone.size, "node")} stale; a read then runs ${count(plan.size)}${about(plan.size, { cost, unknown })}`;
   }
 
   /** Show no preview, until something is pointed at anew. */

@@ -86,8 +86,9 @@ export const Moving = (Base) => class extends Base {
   mainBox() {
     const asked = this.boxOf.get(+String(this.view.focus).slice(1));
     if (this.view.focus[0] === "#" && asked) return asked;
-    const targets = this.known.targets.map((key) => this.boxOf.get(key)).filter(Boolean);
-    if (targets.length) return targets[0];
+    const targets = this.known.targets.filter((key) => this.boxOf.has(key));
+    const named = targets.find((key) => this.known.nodes.get(key).named);
+    if (targets.length) return this.boxOf.get(named ?? targets[0]);
     const rank = ({ box }) => Math.max(...box.members.map((key) => ORDER.indexOf(lookOf(this.known.now.get(key)))));
     return this.boxes.reduce((best, drawn) => (rank(drawn) > rank(best) ? drawn : best));
   }

@@ -7,6 +7,7 @@ import { count, plain, some, time } from "./text.js";
 const FOLDS = { scope: "fold scopes", op: "fold by op", level: "fold by level", none: "fold nothing" };
 const COLOURS = { state: "colour: state", time: "colour: time", age: "colour: runs since it ran", size: "colour: magnitude", gradient: "colour: gradient" };
 const MOST_RANKED = 20, MINI = 150;
+const FLAMES = 286; // least width of the times by scope
 
 export const Seeing = (Base) => class extends Base {
   buildSeeing() {
@@ -151,7 +152,7 @@ export const Seeing = (Base) => class extends Base {
 
   /** Draw the times of a run by scope: each part as wide as its share. */
   flames(nodes, all) {
-    const root = { name: "all", ms: 0, inner: new Map() }, wide = 286, high = 17;
+    const root = { name: "all", ms: 0, inner: new Map() }, wide = Math.max(FLAMES, this.panel.clientWidth - 34), high = 17;
     for (const [node, ms] of nodes) {
       let at = root;
       root.ms += ms;
