@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dis import opmap
+from functools import partial
 from linecache import getline
 from pathlib import Path
 from types import FrameType
@@ -153,3 +155,57 @@ def _raises(
         install(former)
         gc.enable()
     return False
+
+
+class Strike:
+    """An error in the `at`-th line of the engine that its threads run, those that work for the caller.
+
+    Attributes
+    ----------
+    lines : int
+        How many lines there were.
+    """
+
+    def __init__(self, at: int, error: type[BaseException]) -> None:
+        self.lines = 0
+        self._at, self._error, self._caller = at, error, 0
+        self._counting = threading.Lock()
+
+    def during(self, act: Callable[[], object], seconds: float = 20.0) -> object:
+        """Return what `act` returns, or raise what it raises; it ends, also if a thread does before its time."""
+        answer: list[Callable[[], object]] = []
+        ending = threading.Thread(target=self._call, args=(act, answer), daemon=True)
+        threading.settrace(self._enter)
+        try:
+            ending.start()
+            ending.join(seconds)
+        finally:
+            threading.settrace(None)  # pyright: ignore[reportArgumentType]
+            self._at = 0
+        assert not ending.is_alive(), "the call does not end"
+        return answer.pop()()
+
+    def _call(self, act: Callable[[], object], answer: list[Callable[[], object]]) -> None:
+        self._caller = threading.get_ident()
+        sys.settrace(None)
+        try:
+            result = act()
+            answer.append(lambda: result)
+        except BaseException as error:
+            answer.append(partial(_raise, error))
+
+    def _enter(self, frame: FrameType, event: str, argument: object) -> Any:
+        return self._follow if frame.f_code.co_filename.startswith(ENGINE) else None
+
+    def _follow(self, frame: FrameType, event: str, argument: object) -> Any:
+        if event == "line" and threading.get_ident() != self._caller:
+            with self._counting:
+                self.lines += 1
+                now = self.lines == self._at
+            if now:
+                raise self._error
+        return self._follow
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -8,6 +8,7 @@ for each thread into the queue. A job that waits in the queue by then is not don
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +19,8 @@ from reactgrad.data._errors import DataError
 
 # Jobs that are done or under way for each thread.
 AHEAD = 2
-# Seconds between two looks at whether the threads live: they do not in a process that was forked.
+# Seconds between two looks at whether the threads live: they do not in a process that was forked, and one ends
+# where an error comes between two of its jobs.
 PATIENCE = 1.0
 
 
@@ -48,6 +50,7 @@ def prefetched(
         )
         for at in range(workers)
     ]
+    process = os.getpid()
     coming = iter(tasks)
     waiting: deque[_Job] = deque()
 
@@ -64,11 +67,15 @@ def prefetched(
         while waiting:
             job = waiting.popleft()
             while not job.done.wait(PATIENCE):
-                if not any(thread.is_alive() for thread in crew):
+                if os.getpid() != process:
                     raise DataError(
                         "The threads of this iterator over a DataLoader are gone: it was made before this process "
                         "was forked. Write iter(loader) in the process that uses it."
                     )
+                if not all(thread.is_alive() for thread in crew):
+                    _do(
+                        job, load
+                    )  # an error between two jobs has ended the thread that may have had it
             if job.error is not None:
                 error, job.error = job.error, None
                 try:
@@ -90,9 +97,14 @@ def _work(
 ) -> None:
     while (job := queue.get()) is not None:
         if not dropped.is_set():
-            try:
-                job.result = load(job.number, job.task)
-            except BaseException as error:  # also SystemExit: whoever waits has to hear of it
-                job.error = error
-        job.done.set()
+            _do(job, load)
         del job
+
+
+def _do(job: _Job, load: Callable[[int, Any], Any]) -> None:
+    try:
+        job.result = load(job.number, job.task)
+    except BaseException as error:  # also SystemExit: whoever waits has to hear of it
+        job.error = error
+    finally:
+        job.done.set()

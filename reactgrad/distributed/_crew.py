@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Self
 
@@ -208,6 +209,16 @@ class _Work:
         self.changed.notify_all()
 
     def _serve(self, place: Place) -> None:
+        try:
+            self._take_pieces(place)
+        except BaseException as error:  # between two steps of the sweep: memory has run out
+            with self.changed:
+                self._fail(self.taken, error)
+            with suppress(RuntimeError):  # it may have come where a block with the lock ends
+                while True:
+                    self.changed.release()
+
+    def _take_pieces(self, place: Place) -> None:
         while (found := self._next()) is not None:
             number, piece = found
             try:

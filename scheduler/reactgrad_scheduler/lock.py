@@ -249,6 +249,8 @@ class GraphLock:
         if lane is not None:
             gate.lane = None
             assert self.crew is not None
+            if self.raw._is_owned():  # an error inside has left it held
+                self.give_up()
             self.take_back(gate.held)
             self.crew.enter(lane)
         if self.gates[-1] is not gate:  # an interrupt has left gates inside of this one open
@@ -268,6 +270,7 @@ class GraphLock:
 
     def abandon(self, kept: int) -> None:
         """Drop all gates but the first ``kept``: an interrupt has left them open, or half closed."""
+        self._spare.clear()  # one of them may be locked still
         while len(self.gates) > kept:
             gate = self.gates.pop()
             if gate.lane is not None and self.crew is not None:

@@ -49,7 +49,7 @@ def test_threads_that_come_too_late_keep_nothing_of_what_was_worked_on() -> None
         heard.append(go_on.wait(60))
 
     _jobs.start(wait, 1, busy)
-    _jobs.start(wait, _jobs._count - 1, busy)
+    _jobs.start(wait, len(_jobs._helpers) - 1, busy)
     assert all(at_work.acquire(timeout=60) for _ in busy)
     array = np.ones(4)
     seen = weakref.ref(array)

@@ -41,6 +41,14 @@ class Job:
                 self._ended = True  # before the release: whoever gets the lock finds it set
                 self._working.release()
 
+    def give_up(self, error: BaseException) -> None:
+        """End the job with this error, in the helper thread, wherever `run` has come to."""
+        if self._owner.get("of") is _HELPER:
+            self._error, self._work = error, None
+            self._ended = True
+            if self._working.locked():
+                self._working.release()
+
     def end(self) -> None:
         """Cancel the job if no helper has taken it, or else wait until its work is done.
 
@@ -52,6 +60,7 @@ class Job:
             self._ended = True
         while not self._ended:
             self._working.acquire()
+            self._ended = True
 
     def take_error(self) -> BaseException | None:
         """Return the error that the work raised, or ``None``, and forget it.
@@ -68,7 +77,7 @@ class Job:
 
 
 _queue: SimpleQueue[Job] = SimpleQueue()
-_count = 0
+_helpers: list[Thread] = []
 
 
 def start(work: Callable[[], object], count: int, started: list[Job]) -> None:
@@ -77,15 +86,17 @@ def start(work: Callable[[], object], count: int, started: list[Job]) -> None:
     Each job is added to `started` before it is queued, so that the caller knows all of them, even if
     this call is interrupted.
     """
-    global _count
-    while _count < count:
-        thread = Thread(target=_help, args=(_queue,), name=f"reactgrad_{_count}", daemon=True)
+    helpers = _helpers
+    if not all(map(Thread.is_alive, helpers)):  # an error between two jobs has ended one
+        helpers[:] = [one for one in helpers if one.is_alive()]
+    while len(helpers) < count:
+        thread = Thread(target=_help, args=(_queue,), name=f"reactgrad_{len(helpers)}", daemon=True)
         try:
             thread.start()
         except RuntimeError:  # too many threads, or the interpreter is shutting down
             break
-        _count += 1
-    for _ in range(min(count, _count)):
+        helpers.append(thread)
+    for _ in range(min(count, len(helpers))):
         context = copy_context()
         started.append(Job(lambda run=context.run: run(work)))
         _queue.put(started[-1])
@@ -93,13 +104,19 @@ def start(work: Callable[[], object], count: int, started: list[Job]) -> None:
 
 def _help(queue: SimpleQueue[Job]) -> None:
     while True:
-        queue.get().run()
+        job = queue.get()
+        try:
+            job.run()
+        except BaseException as error:  # between two steps of `run`: memory has run out
+            job.give_up(error)
+        del job
 
 
 def _forget() -> None:
     """Begin with no threads in a forked process, which has none of its parent's."""
-    global _queue, _count
-    _queue, _count = SimpleQueue(), 0
+    global _queue
+    _queue = SimpleQueue()
+    _helpers.clear()
 
 
 if hasattr(os, "register_at_fork"):

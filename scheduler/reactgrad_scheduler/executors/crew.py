@@ -166,6 +166,8 @@ class Crew:
                     self._more.notify_all()
                     self._done.notify_all()
                 elif self._is_any_free():
+                    # One that an error has ended before it took part is no more.
+                    self.threads = [one for one in self.threads if one.is_alive()]
                     self._call_in()
         for thread in self.threads:
             if thread.ident is not None:  # else its start was interrupted
@@ -182,10 +184,10 @@ class Crew:
     def enter(self, lane: Lane) -> None:
         """Put a lane in place; the calling thread holds the lock."""
         scheduler = self.scheduler
-        self.inside = lane
         self.lock.gates = lane.gates
         scheduler.computing[:] = lane.computing
         scheduler.retried = lane.retried
+        self.inside = lane  # last, as ``_come_back`` looks at it
 
     def leave(self) -> Lane:
         """Take away the lane that is in place, and return it."""
@@ -195,6 +197,18 @@ class Crew:
         lane.retried = scheduler.retried
         self._stay_outside()
         return lane
+
+    def _come_back(self, lane: Lane, gates: int) -> None:
+        """Have the lock, once, and this lane in place with its first ``gates``, wherever an error has come."""
+        lock = self.lock
+        if lock.raw._is_owned():
+            lock.give_up()
+        lock.raw.acquire()
+        if self.inside is not lane or lock.gates is not lane.gates:
+            self.enter(lane)
+        for gate in lane.gates[gates:]:
+            gate.lane = None
+        lock.abandon(gates)
 
     def _stay_outside(self) -> None:
         # Neither list is ever empty: without the lock, they must show that a run is under way.
@@ -239,24 +253,34 @@ class Crew:
             thread.start()
 
     def _serve(self) -> None:
-        lane = Lane([UNKNOWN], self._retried)
-        with self.lock.raw:
-            self.lanes[get_ident()] = lane
+        try:
+            self.lock.raw.acquire()
+            lane = self.lanes[get_ident()] = Lane([UNKNOWN], self._retried)
             self.enter(lane)
-            try:
-                if self._straight is not None:
-                    self._work_straight(self._straight)
-                self._work(self._all)
-            except BaseException as error:
-                if self.interrupted is None:
-                    self.interrupted = error
-                self.scheduler.cancel()
-            finally:
-                self.leave()
-                del self.lanes[get_ident()]
-                self._more.notify_all()
-                self._done.notify_all()
-                self._over.notify_all()
+            if self._straight is not None:
+                self._work_straight(self._straight)
+            self._work(self._all)
+            self._end()
+        except BaseException as error:
+            if self.interrupted is None:
+                self.interrupted = error
+            self.scheduler.cancel()
+            self._end()
+
+    def _end(self) -> None:
+        """End the part of the calling thread, wherever it was, and even if that has begun before."""
+        raw = self.lock.raw
+        if not raw._is_owned():
+            raw.acquire()
+        lane = self.lanes.get(get_ident())
+        if lane is not None and self.inside is lane:
+            self.leave()
+        self._stay_outside()
+        self.lanes.pop(get_ident(), None)
+        self._more.notify_all()
+        self._done.notify_all()
+        self._over.notify_all()
+        self.lock.give_up()
 
     def _work(self, request: Request) -> None:
         """Take and compute nodes until the request is met or the run is cancelled."""
@@ -300,6 +324,7 @@ class Crew:
         computing.append(UNKNOWN)
         if scheduler.cancelled:
             frame.stop()  # a cancel from another thread may have come before this frame was listed
+        gates = len(lock.gates)
         gate = lock.open(len(computing)) if task.long or task.lends else None
         began = ended = perf_counter()
         try:
@@ -316,9 +341,12 @@ class Crew:
             if frame.position is None and frame.stopping is not None and frame.stopped:
                 straight.suspend()
         except BaseException as error:
+            self._come_back(lane, gates)
             if frame.position is None:
                 straight.suspend()
             del straight.running[lane]
+            if frame.position == NOT_BEGUN:  # it came before the first step: no node has failed
+                raise
             slot = computing[-1]
             serial.interrupt(scheduler, straight.plan, error, self.run)
             self._close(slot)
@@ -472,17 +500,23 @@ class Crew:
         given = scheduler.host.give(slot) if lent else None
         if long and self._free:
             self._call_in()
-        gate = lock.open(len(scheduler.computing))
-        began = ended = perf_counter()
+        lane, gates = self.inside, len(lock.gates)
+        assert lane is not None
         try:
-            outcome = step()
-            ended = perf_counter()
-            return outcome
-        finally:
-            del given
-            lock.close(gate)
-            if ended > began:
-                scheduler.seconds[slot] = ended - began
+            gate = lock.open(len(scheduler.computing))
+            began = ended = perf_counter()
+            try:
+                outcome = step()
+                ended = perf_counter()
+                return outcome
+            finally:
+                del given
+                lock.close(gate)
+                if ended > began:
+                    scheduler.seconds[slot] = ended - began
+        except BaseException:
+            self._come_back(lane, gates)
+            raise
 
     # --- reads of functions ----------------------------------------------------------------------
 
