@@ -13,6 +13,9 @@ from reactgrad._errors import Cancelled, ParameterError
 from reactgrad.core._core import Core
 from reactgrad.scheduler import FAILED, Serial, Threads, block
 
+# Seconds between two calls of `cancel`.
+AGAIN = 0.05
+
 
 @block
 def running_by(graph: Core, executor: Serial | Threads) -> Iterator[None]:
@@ -31,24 +34,27 @@ def running_by(graph: Core, executor: Serial | Threads) -> Iterator[None]:
 
 @block
 def within(limit: float, cancel: Callable[[], None]) -> Iterator[None]:
-    """Call `cancel` if the block takes longer than `limit` seconds, but never after it has ended."""
-    guard, ended = threading.Lock(), False
+    """Call `cancel` if the block takes longer than `limit` seconds, but never after it has ended.
 
-    def late() -> None:
-        # Under the guard: a timer that fires late must not cancel a later run.
-        with guard:
-            if not ended:
-                cancel()
+    It is called again until the block ends: a run that begins at that very moment has not heard of it.
+    """
+    guard, ended = threading.Lock(), threading.Event()
 
-    timer = threading.Timer(limit, late)
-    timer.daemon = True
-    timer.start()
+    def watch() -> None:
+        patience = limit
+        while not ended.wait(patience):
+            # Under the guard: a late call must not cancel a later run.
+            with guard:
+                if not ended.is_set():
+                    cancel()
+            patience = AGAIN
+
+    threading.Thread(target=watch, name="reactgrad_limit", daemon=True).start()
     try:
         yield
     finally:
         with guard:
-            ended = True
-        timer.cancel()
+            ended.set()
 
 
 def _check_cancelled(graph: Core, slots: Sequence[int]) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 import reactgrad as rg
 import reactgrad.graph._graph
+from reactgrad.reading._limits import AGAIN, within
 from tests.reactive.crowd import PATIENCE, THREADS, Rollback, together
 
 pytestmark = pytest.mark.usefixtures("impatience")  # threads change places often
@@ -530,6 +531,19 @@ def test_a_time_limit_stops_between_nodes(g: rg.Graph) -> None:
     g.check_invariants()
     assert g.forward(second, timeout=PATIENCE).ran == [second]
     assert second.value == 2
+
+
+def test_a_time_limit_that_is_up_as_the_run_begins_counts() -> None:
+    """The run may not have heard of the first call, so there are more, until its end."""
+    calls: list[None] = []
+    patience = time.monotonic() + PATIENCE
+    with within(0.0, lambda: calls.append(None)):
+        while len(calls) < 2 and time.monotonic() < patience:
+            time.sleep(0.001)
+    count = len(calls)
+    assert count > 1
+    time.sleep(3 * AGAIN)
+    assert len(calls) == count
 
 
 @pytest.mark.slow
