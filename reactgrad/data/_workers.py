@@ -73,9 +73,8 @@ def prefetched(
                         "was forked. Write iter(loader) in the process that uses it."
                     )
                 if not all(thread.is_alive() for thread in crew):
-                    _do(
-                        job, load
-                    )  # an error between two jobs has ended the thread that may have had it
+                    # An error between two jobs has ended the thread that may have had this one.
+                    _do(job, load)
             if job.error is not None:
                 error, job.error = job.error, None
                 try:
@@ -108,3 +107,4 @@ def _do(job: _Job, load: Callable[[int, Any], Any]) -> None:
         job.error = error
     finally:
         job.done.set()
+        del job  # the traceback of its error holds this frame
