@@ -36,8 +36,8 @@ class Arrays:
         old: tuple[Any, ...],
         new: tuple[Any, ...],
         out: Any,
-        a: Any = None,
-        b: Any = None,
+        a: Any,
+        b: Any,
     ) -> None:
         self.p, self.g, self.old, self.new, self.out, self.a, self.b = p, g, old, new, out, a, b
         self._addresses: Any = None

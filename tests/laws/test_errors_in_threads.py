@@ -81,6 +81,14 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Any:
     rg.set_num_threads(before)
 
 
+def at_many_lines(act: Callable[[int], int], least: int, most: int) -> None:
+    """Strike some `most` of the lines that an act has; there are more than `least`."""
+    lines = act(10**9)
+    assert lines > least
+    for at in range(1, lines + 1, max(1, lines // most)):
+        act(at)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("name", MODELS)
@@ -102,10 +110,7 @@ def test_a_read_by_several_threads_ends_wherever_one_is_struck(
         y.graph.check_invariants()
         return strike.lines
 
-    lines = read_once(10**9)
-    assert lines > 20
-    for at in range(1, lines + 1, max(1, lines // 60)):
-        read_once(at)
+    at_many_lines(read_once, 20, 60)
 
 
 @pytest.mark.slow
@@ -129,10 +134,7 @@ def test_a_loader_ends_wherever_one_of_its_threads_is_struck(
         )
         return strike.lines
 
-    lines = load_once(10**9)
-    assert lines > 100
-    for at in range(1, lines + 1, max(1, lines // 80)):
-        load_once(at)
+    at_many_lines(load_once, 100, 80)
 
 
 @pytest.mark.slow
@@ -155,7 +157,4 @@ def test_a_farm_ends_wherever_one_of_its_threads_is_struck(error: type[BaseExcep
         assert y.value == 3.0
         return strike.lines
 
-    lines = sweep_once(10**9)
-    assert lines > 100
-    for at in range(1, lines + 1, max(1, lines // 60)):
-        sweep_once(at)
+    at_many_lines(sweep_once, 100, 60)

@@ -129,9 +129,8 @@ def test_one_node_can_be_asked_for(chromium_page: Any, model: Model) -> None:
         shows_plan(seen, model)
         assert model.key("signed") in seen.keys("stale")
         seen.page.get_by_role("button", name="a change computes at once").click()
-        seen.until(
-            lambda: not model.g.plan(*model.targets).nodes
-        )  # before, the run is the former one
+        # The run that is shown until then is the former one.
+        seen.until(lambda: not model.g.plan(*model.targets).nodes)
         shows_run(seen, model)
 
 

@@ -58,9 +58,9 @@ class Job:
             # The job stays in the queue until a helper takes it, and must not keep arrays alive so long.
             self._work = None
             self._ended = True
-        while not self._ended:
+        if not self._ended:
             self._working.acquire()
-            self._ended = True
+            self._ended = True  # also where an error has kept the helper from saying so
 
     def take_error(self) -> BaseException | None:
         """Return the error that the work raised, or ``None``, and forget it.
