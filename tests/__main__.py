@@ -37,10 +37,9 @@ Left out: the tests marked slow, five of six cases of each long table of tests, 
 property, the configurations of tests/README.md but the default one. This runs them:
 python -m tests {REST}"""
 
-# Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples and without
-# what else takes long. Without `--hypothesis-profile=few`, `-m "not slow"` and these folders: all tests, as before
-# a release.
-ALL_CASES = [FEW, "-m", "not slow or hypothesis"]
+# Nothing may change in these; they run what depends on it most: all properties with few examples, and else what the
+# quick run takes. Without these options and folders: all tests, as before a release.
+PROPERTIES_TOO = [FEW, "-m", "(not slow and not more) or hypothesis"]
 CONFIGURATIONS: dict[str, list[str]] = {
     "all arrays by blocks": ["--strips=always", "tests/backend", "tests/ops"],
     "no blocks, no fusion, no plans": [
@@ -75,7 +74,7 @@ def steps(asked: str | None, chosen: list[str]) -> dict[str, list[str]]:
     if asked is None:
         return quick
     rest = {
-        f"pytest, {name}": [*PYTEST, *ALL_CASES, *options]
+        f"pytest, {name}": [*PYTEST, *PROPERTIES_TOO, *options]
         for name, options in CONFIGURATIONS.items()
     }
     rest["pytest, what takes long"] = [*PYTEST, *LONG]
