@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.numpy import _lapack
 from reactgrad.backend.numpy._solve import explained, fill
 
 NAMES: Final = (
@@ -131,3 +132,4 @@ def register(xp: Any, kind: str) -> None:
     register_kernel("gap", kind, gap)
     register_kernel("pinv", kind, pinv)
     register_kernel("null", kind, null)
+    _lapack.register(xp, kind, "eigh", "eigvalsh", "svd", "svdvals")

@@ -180,10 +180,8 @@ def register(xp: Any, kind: str) -> None:
         result = out if dtype == out.dtype else xp.empty(out.shape, dtype)
         calls: list[Call]
         if power == 2 and x.dtype == dtype and axis is None and x.size and _in_one_piece(x):
-            flat, number = x.reshape(-1), result.reshape(())
-            if x.size <= 2048 or (dtype.char == "d" and x.size <= 8192):
-                calls = [partial(xp.dot, flat, flat, number)]
-                return InTurn(*calls, partial(xp.sqrt, result, out))
+            calls = _squares_summed(xp, x.reshape(-1), result.reshape(()), total)
+            return InTurn(*calls, partial(xp.sqrt, result, out))
         if power == 2 and x.dtype.kind != "c":
             calls = [partial(xp.multiply, x, x, terms, dtype=dtype, casting="unsafe")]
         else:
@@ -265,6 +263,27 @@ def _without_nan(x: Any, out: Any, number: float, scratch: Any) -> None:
         np.copyto(copy, part)
         if bad.any():
             np.copyto(copy, number, where=bad)
+
+
+def _squares_summed(
+    xp: Any, x: Any, out: Any, total: Callable[[Any, Any, Any, bool], Call]
+) -> list[Call]:
+    """Return the calls that sum the squares of a row by products of parts of it with themselves.
+
+    In the library's own order of addition the error grows with the length of a product. So parts are so short that
+    it stays in the last digits, and their sums are added as any others are; the bits do not depend on its threads.
+    """
+    length = 8192 if x.dtype.char == "d" else 2048
+    count = x.size // length
+    if x.size <= length or xp is not np:
+        return [partial(xp.dot, x, x, out)]
+    rows, rest = x[: count * length].reshape(count, length), x[count * length :]
+    parts = np.empty(count + 1, x.dtype)
+    return [
+        partial(np.vecdot, rows, rows, parts[:count]),
+        partial(np.dot, rest, rest, parts[count:].reshape(())),
+        total(parts, None, out, False),
+    ]
 
 
 def _in_one_piece(x: Any) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad._errors import LinAlgError
 from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.numpy import _lapack
 
 NAMES: Final = (
     "solve",
@@ -184,6 +185,7 @@ def register(xp: Any, kind: str) -> None:
     register_kernel("solve_triangular", kind, solve_triangular)
     register_kernel("cofactor", kind, cofactor)
     register_kernel("cofactor_slope", kind, cofactor_slope)
+    _lapack.register(xp, kind, "solve", "inv", "det", "slogdet", "cholesky")
 
 
 def _regular(xp: Any, a: Any, out: Any) -> tuple[Any, Any, Any]:
