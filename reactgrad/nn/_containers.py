@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from reactgrad._errors import DTypeError, GraphError, IndexingError
+from reactgrad._errors import DTypeError, GraphError, IndexingError, ParameterError
 from reactgrad.nn._module import Module, absent_of
 from reactgrad.nn._parameter import Parameter
 from reactgrad.nn._registry import changes, is_param
@@ -156,6 +156,9 @@ class Sequential(_Numbered):
     ...     net = rg.nn.Sequential(rg.nn.Linear(4, 3), rg.nn.ReLU(), rg.nn.Linear(3, 2))
     >>> net[0].out_features, net["0"] is net[0], len(net[:2]), net([0.0] * 4).shape
     (3, True, 2, (2,))
+
+    ``net * 3`` and ``3 * net`` call the same members three times over, with the same params; ``net *= 3`` makes `net`
+    do so.
     """
 
     def __init__(self, *modules: Any) -> None:
@@ -166,6 +169,25 @@ class Sequential(_Numbered):
         else:
             for one in modules:
                 self.append(one)
+
+    def __mul__(self, times: int) -> Sequential:
+        return Sequential()._repeat([*self], times)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        return self._repeat([*self], times, len(self))
+
+    def _repeat(self, modules: list[Any], times: int, there: int = 0) -> Self:
+        """Add modules again and again, up to so many times of them; some are there. Return the container."""
+        if not isinstance(times, int):
+            raise DTypeError(
+                f"Sequential * {times!r:.40}: it is repeated a whole number of times. To scale what it returns, "
+                "multiply the result of its call."
+            )
+        if times < 1:
+            raise ParameterError(f"Sequential * {times}: it is repeated at least once.")
+        return self.extend((modules * times)[there:])
 
     def forward(self, input: Any) -> Any:
         """Return the result of the last module."""

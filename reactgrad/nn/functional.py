@@ -88,6 +88,7 @@ from reactgrad.ops.neural import soft_margin_loss as soft_margin_loss
 from reactgrad.ops.neural import triplet_margin_loss as triplet_margin_loss
 from reactgrad.ops.neural import unfold as unfold
 from reactgrad.ops.neural._ctc import ctc_loss as ctc_loss
+from reactgrad.ops.neural._embedding_bag import embedding_bag as embedding_bag
 from reactgrad.ops.neural._unpool import max_unpool
 from reactgrad.ops.special import celu as celu
 from reactgrad.ops.special import elu as elu

@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._errors import ParameterError
 from reactgrad.optim._adam import averages
-from reactgrad.optim._arrays import Arrays
+from reactgrad.optim._arrays import Arrays, RememberingRule
 from reactgrad.optim._decay import coupled, decoupled
 from reactgrad.optim._optimizer import Group, Optimizer
 
@@ -83,11 +83,6 @@ class NAdam(Optimizer):
     decoupled_weight_decay : bool
         ``True`` for weight decay as in ``AdamW``.
 
-    Notes
-    -----
-    The mean of gradients is corrected as if all steps had been made with the present ``betas``. PyTorch remembers the
-    ones of each step, so a schedule that moves the momentum gives other numbers there.
-
     Examples
     --------
     >>> import reactgrad as rg
@@ -122,8 +117,6 @@ class NAdam(Optimizer):
             decoupled_weight_decay=decoupled_weight_decay,
             maximize=maximize,
         )
-        # Products of the momenta of all steps so far, by the options they follow from.
-        self._products: dict[tuple[float, float], list[float]] = {}
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise ``ParameterError`` for options that make no sense."""
@@ -137,11 +130,9 @@ class NAdam(Optimizer):
         """Return the names of what the rule remembers for each element."""
         return ["exp_avg", "exp_avg_sq"]
 
-    def _product(self, step: int, b1: float, psi: float) -> float:
-        products = self._products.setdefault((b1, psi), [1.0])
-        while len(products) <= step:
-            products.append(products[-1] * _momentum(len(products), b1, psi))
-        return products[step]
+    def numbers(self, group: Group) -> list[str]:
+        """Return the name of the product of the momenta of all steps so far."""
+        return ["mu_product"]
 
     def rule(self, group: Group) -> Callable[[int, Arrays], None]:
         """Return the rule of one step."""
@@ -153,7 +144,7 @@ class NAdam(Optimizer):
             g = coupled(at, 0.0 if apart else decay, maximize)
             m, v = averages(at, g, b1, b2)
             now, after = _momentum(step, b1, psi), _momentum(step + 1, b1, psi)
-            product = self._product(step, b1, psi)
+            product = at.numbers[0] * now
             step_g, step_m = (
                 lr * (1.0 - now) / (1.0 - product),
                 lr * after / (1.0 - product * after),
@@ -166,7 +157,10 @@ class NAdam(Optimizer):
             np.divide(at.a, root, at.a)
             np.subtract(decoupled(at, decay if apart else 0.0, lr), at.a, at.out)
 
-        return rule
+        def after(step: int, numbers: tuple[float, ...]) -> tuple[float, ...]:
+            return (numbers[0] * _momentum(step, b1, psi),)
+
+        return RememberingRule(rule, after)
 
 
 def _momentum(step: int, b1: float, psi: float) -> float:

@@ -25,9 +25,11 @@ class Arrays:
         The params after it, to be written.
     a, b : numpy.ndarray
         Scratch memory.
+    numbers : tuple of float
+        What a ``RememberingRule`` has left at the step before.
     """
 
-    __slots__ = ("_addresses", "a", "b", "g", "new", "old", "out", "p")
+    __slots__ = ("_addresses", "a", "b", "g", "new", "numbers", "old", "out", "p")
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Arrays:
         b: Any,
     ) -> None:
         self.p, self.g, self.old, self.new, self.out, self.a, self.b = p, g, old, new, out, a, b
+        self.numbers: tuple[float, ...] = ()
         self._addresses: Any = None
 
     def row(self) -> int:
@@ -52,3 +55,26 @@ class Arrays:
 
 
 Rule = Callable[[int, Arrays], None]
+
+
+class RememberingRule:
+    """A rule that leaves some numbers for each param, such as the rate of its next step.
+
+    Parameters
+    ----------
+    rule : callable
+        ``rule(step, arrays)``; ``arrays.numbers`` are those that the step before has left, ones at the first step.
+    after : callable
+        ``after(step, numbers)`` returns the ones that this step leaves.
+    """
+
+    __slots__ = ("after", "rule")
+
+    def __init__(
+        self, rule: Rule, after: Callable[[int, tuple[float, ...]], tuple[float, ...]]
+    ) -> None:
+        self.rule, self.after = rule, after
+
+    def __call__(self, step: int, at: Arrays) -> None:
+        """Apply the rule."""
+        self.rule(step, at)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.optim._arrays import Arrays
+from reactgrad.optim._arrays import Arrays, RememberingRule
 from reactgrad.optim._decay import coupled
 from reactgrad.optim._optimizer import Group, Optimizer
 
@@ -36,7 +36,7 @@ class ASGD(Optimizer):
 
     Notes
     -----
-    A rate that a schedule changes counts from the next step on; in PyTorch from the one after it.
+    A step leaves the rate of the next one, as in PyTorch: one that a schedule changes counts from the step after it.
 
     Raises
     ------
@@ -80,6 +80,10 @@ class ASGD(Optimizer):
         """Return the names of what the rule remembers for each element."""
         return ["ax"]
 
+    def numbers(self, group: Group) -> list[str]:
+        """Return the names of the rate and of the share of the mean that a step has left for the next one."""
+        return ["eta", "mu"]
+
     def rule(self, group: Group) -> Callable[[int, Arrays], None]:
         """Return the rule of one step."""
         lr, lambd, alpha, t0 = group["lr"], group["lambd"], group["alpha"], group["t0"]
@@ -87,9 +91,7 @@ class ASGD(Optimizer):
 
         def rule(step: int, at: Arrays) -> None:
             g = coupled(at, decay, maximize)
-            # As PyTorch does, a step takes the rate and the share that the step before has left.
-            eta = lr / (1.0 + lambd * lr * (step - 1)) ** alpha
-            share = 1.0 / max(1.0, step - 1 - t0)
+            eta, share = at.numbers if step > 1 else (lr, 1.0)
             (mean,) = at.new
             moved = np.multiply(g, eta, at.b)
             np.subtract(np.multiply(at.p, 1.0 - lambd * eta, at.out), moved, at.out)
@@ -99,4 +101,7 @@ class ASGD(Optimizer):
                 np.subtract(at.out, at.old[0], mean)
                 np.add(np.multiply(mean, share, mean), at.old[0], mean)
 
-        return rule
+        def after(step: int, numbers: tuple[float, ...]) -> tuple[float, ...]:
+            return lr / (1.0 + lambd * lr * step) ** alpha, 1.0 / max(1.0, step - t0)
+
+        return RememberingRule(rule, after)

@@ -12,7 +12,7 @@ import numpy as np
 from reactgrad._errors import GraphError, LoadError, ShapeError, UnsetError
 from reactgrad.change._set_side_by_side import Written
 from reactgrad.core._gradients import GradientBlock
-from reactgrad.optim._arrays import Arrays, Rule
+from reactgrad.optim._arrays import Arrays, RememberingRule, Rule
 from reactgrad.optim._compiled import CompiledRule
 from reactgrad.values._columns import MISSING
 from reactgrad.values._side_by_side import SideBySide
@@ -38,20 +38,29 @@ class Bucket:
         What their state is saved by.
     moments : list of str
         The names of what the optimiser remembers for each element.
+    numbers : list of str
+        The names of what it remembers for each param; see ``RememberingRule``.
     alone : bool
         True for a single large param. It works on the gradient itself, and exchanges its memory.
     leaves : Leaves
         The params, as the scheduler takes them where all are set together.
     step : int or None
-        The number of steps that all params have made; ``None`` if these numbers differ.
+        The number of steps that all params have made; ``None`` if these, or what is remembered of them, differ.
     now : tuple of numpy.ndarray
         The moments, each in one array.
     gradient : numpy.ndarray
         The gradients at the last step.
     """
 
-    def __init__(self, params: Sequence[Any], names: Sequence[str], moments: Sequence[str]) -> None:
+    def __init__(
+        self,
+        params: Sequence[Any],
+        names: Sequence[str],
+        moments: Sequence[str],
+        numbers: Sequence[str] = (),
+    ) -> None:
         self.params, self.names, self.moments = list(params), list(names), list(moments)
+        self.numbers = list(numbers)
         self.graph: Any = params[0]._graph
         host = self.graph._host
         self.slots = tuple([one._slot for one in params])
@@ -76,6 +85,8 @@ class Bucket:
         self.gradient = self._own_gradient = np.zeros(0, dtype)
         self.step: int | None = 0
         self._steps = np.zeros(len(self.slots), np.int64)
+        self._left: tuple[float, ...] = (1.0,) * len(self.numbers)  # by all params, if they agree
+        self._left_by: list[tuple[float, ...]] = []  # by each, if they do not
         self.now = tuple([np.zeros(size, dtype) for _ in moments])
         self._next = tuple([np.zeros(size, dtype) for _ in moments])
         self._values = np.empty(size, dtype)
@@ -91,6 +102,10 @@ class Bucket:
     def steps(self) -> Any:
         """The number of steps of each param, as an array."""
         return self._steps if self.step is None else np.full(len(self.slots), self.step)
+
+    def _remembered(self) -> list[tuple[float, ...]]:
+        """Return the numbers that the last step of each param has left."""
+        return self._left_by if self.step is None else [self._left] * len(self.slots)
 
     # --- what takes part in a step --------------------------------------------------------------
 
@@ -168,9 +183,9 @@ class Bucket:
             self._own_gradient = np.empty(self.bounds[-1], self._values.dtype)
         self.gradient = self._own_gradient
 
-    def _parts(self, p: Any, start: int, stop: int) -> Arrays:
+    def _parts(self, p: Any, start: int, stop: int, left: tuple[float, ...]) -> Arrays:
         """Return the arrays of a step between two places."""
-        return Arrays(
+        parts = Arrays(
             p[start:stop],
             self.gradient[start:stop],
             tuple([one[start:stop] for one in self.now]),
@@ -179,6 +194,8 @@ class Bucket:
             self._a[: stop - start],
             self._b[: stop - start],
         )
+        parts.numbers = left
+        return parts
 
     # --- a step ----------------------------------------------------------------------------------
 
@@ -193,7 +210,7 @@ class Bucket:
         block = self.lie()
         if which is not self._everyone or self.step is None:
             return self._compute_some(block, which, rule)
-        step, size = self.step + 1, self.bounds[-1]
+        step, size, left = self.step + 1, self.bounds[-1], self._left
         in_one_pass = self._width and type(rule) is CompiledRule
         if in_one_pass or size <= CHUNK:
             # Values, moments and spare moments change places, so these are the same two again and again.
@@ -212,43 +229,53 @@ class Bucket:
             if in_one_pass:
                 rule.in_one_pass(step, known.row(), self._width, size)
             else:
+                known.numbers = left
                 rule(step, known)
         else:
             for start in range(0, size, CHUNK):
-                rule(step, self._parts(block.array, start, min(start + CHUNK, size)))
-        self._after = (self._next, step, None)
+                rule(step, self._parts(block.array, start, min(start + CHUNK, size), left))
+        left = rule.after(step, left) if type(rule) is RememberingRule else left
+        self._after = (self._next, step, None, left)
         return Written(block, self._values, which, self.leaves, self._span, self.alone)
 
     def _compute_some(self, block: SideBySide, which: Sequence[int], rule: Rule) -> Written:
         """Do what ``compute`` does where some params are left out, or have made fewer steps."""
-        p, steps, bounds = block.array, self.steps, self.bounds
+        p, steps, bounds, left = block.array, self.steps, self.bounds, self._remembered()
         np.copyto(self._values, p)
         for new, old in zip(self._next, self.now, strict=True):
             np.copyto(new, old)
         spans: list[tuple[int, int]] = []
-        after = steps.copy()
+        after, left_after = steps.copy(), [*left]
         after[list(which)] += 1
-        for (_, step), part in groupby(
-            enumerate(which), lambda at: (at[1] - at[0], int(steps[at[1]]))
+        for (_, step, former), part in groupby(
+            enumerate(which), lambda at: (at[1] - at[0], int(steps[at[1]]), left[at[1]])
         ):
             numbers = [i for _, i in part]
             first, last = bounds[numbers[0]], bounds[numbers[-1] + 1]
             for start in range(first, last, CHUNK):
-                rule(step + 1, self._parts(p, start, min(start + CHUNK, last)))
+                rule(step + 1, self._parts(p, start, min(start + CHUNK, last), former))
+            if type(rule) is RememberingRule:
+                now = rule.after(step + 1, former)
+                left_after[numbers[0] : numbers[-1] + 1] = [now] * len(numbers)
             spans.append((first, last))
         leaves = self.graph._scheduler.leaves([self.slots[i] for i in which])
-        same = int(after[0]) if (after == after[0]).all() else None
-        self._after = (self._next, same, after)
+        self._after = (self._next, *_shared(after, left_after))
         return Written(block, self._values, which, leaves, spans, False)
 
     def accept(self) -> None:
         """Make the new moments the present ones; again, it does nothing."""
-        new, step, steps = self._after
+        new, *counts = self._after
         if self.now is not new:
             self._next, self.now = self.now, new
+        self._count(*counts)
+
+    def _count(self, step: int | None, steps: Any, left: Any) -> None:
+        """Take over how far the params are; see ``_shared``."""
         self.step = step
         if step is None:
-            self._steps = steps
+            self._steps, self._left_by = steps, left
+        else:
+            self._left = left
 
     def settle(self, left: Any) -> None:
         """Take other memory for new values if the params have moved into the former one.
@@ -263,10 +290,12 @@ class Bucket:
 
     def memento(self) -> Callable[[], None]:
         """Return a function that gives the moments their present values."""
-        now, step, steps = tuple([one.copy() for one in self.now]), self.step, self._steps
+        now = tuple([one.copy() for one in self.now])
+        counts = self.step, self._steps, self._left_by if self.step is None else self._left
 
         def back() -> None:
-            self.now, self.step, self._steps = now, step, steps
+            self.now = now
+            self._count(*counts)
             self._whole.clear()
 
         return back
@@ -274,20 +303,20 @@ class Bucket:
     # --- state of one param -----------------------------------------------------------------------
 
     def state(self, i: int) -> dict[str, Any]:
-        """Return copies of the moments of one param, and the number of its steps."""
+        """Return copies of what is remembered of one param, and the number of its steps."""
         start, stop = self.bounds[i], self.bounds[i + 1]
         shape = self._specs[i].shape
         found: dict[str, Any] = {"step": int(self.steps[i])}
         for name, one in zip(self.moments, self.now, strict=True):
             found[name] = one[start:stop].reshape(shape).copy()
-        return found
+        return found | dict(zip(self.numbers, self._remembered()[i], strict=True))
 
     def fits(self, i: int, state: dict[str, Any]) -> bool:
         """Return whether the moments of a state have the shape of a param."""
         return all(state[name].shape == self._specs[i].shape for name in self.moments)
 
-    def read_state(self, i: int, state: Any) -> tuple[int, list[Any]]:
-        """Return what ``put_state`` takes, checked.
+    def read_state(self, i: int, state: Any) -> tuple[int, list[Any], tuple[float, ...]]:
+        """Return what ``put_states`` takes, checked.
 
         Raises
         ------
@@ -311,19 +340,31 @@ class Bucket:
         step = index(state["step"])
         if step < 0:
             raise LoadError(f"load_state_dict: {self.names[i]!r} has made {step} steps.")
-        return step, arrays
+        numbers = tuple([float(state[name]) for name in self.numbers])
+        if not np.isfinite(numbers).all():
+            raise LoadError(
+                f"load_state_dict: {', '.join(self.numbers)} of {self.names[i]!r} are {numbers}, and not finite."
+            )
+        return step, arrays, numbers
 
-    def put_states(self, states: dict[int, tuple[int, list[Any]]]) -> None:
-        """Replace the moments of some params, of all of these or none."""
+    def put_states(self, states: dict[int, tuple[int, list[Any], tuple[float, ...]]]) -> None:
+        """Replace what is remembered of some params, of all of these or none."""
         now = tuple([one.copy() for one in self.now])
-        steps = self.steps.copy()
-        for i, (step, arrays) in states.items():
-            steps[i] = step
+        steps, left = self.steps.copy(), [*self._remembered()]
+        for i, (step, arrays, numbers) in states.items():
+            steps[i], left[i] = step, numbers
             for one, array in zip(now, arrays, strict=True):
                 one[self.bounds[i] : self.bounds[i + 1]] = array.reshape(-1)
-        self.now, self._steps = now, steps
-        self.step = int(steps[0]) if (steps == steps[0]).all() else None
+        self.now = now
+        self._count(*_shared(steps, left))
         self._whole.clear()
+
+
+def _shared(steps: Any, left: list[tuple[float, ...]]) -> tuple[int | None, Any, Any]:
+    """Return the step of all and what it has left, or ``None`` with both for each param where they differ."""
+    if (steps == steps[0]).all() and left.count(left[0]) == len(left):
+        return int(steps[0]), None, left[0]
+    return None, steps, left
 
 
 def carried(state: dict[str, Any], places: Sequence[int | None]) -> dict[str, Any]:
@@ -332,7 +373,7 @@ def carried(state: dict[str, Any], places: Sequence[int | None]) -> dict[str, An
     former = [place for place in places if place is not None]
     found = dict(state)
     for name, old in state.items():
-        if name != "step":
+        if isinstance(old, np.ndarray):
             found[name] = np.zeros(len(places), old.dtype)
             found[name][known] = old[former]
     return found

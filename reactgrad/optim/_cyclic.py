@@ -34,6 +34,8 @@ class CyclicLR(LRScheduler):
         Whether the momentum, or the first of ``betas``, goes from `max_momentum` to `base_momentum` and back.
     base_momentum, max_momentum : float or list of float
         The lowest and the highest momentum, one for all groups or one for each.
+    last_epoch : int
+        See ``LRScheduler``.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class CyclicLR(LRScheduler):
         cycle_momentum: bool = True,
         base_momentum: float | list[float] = 0.8,
         max_momentum: float | list[float] = 0.9,
+        last_epoch: int = -1,
     ) -> None:
         modes: dict[str, tuple[Callable[[int], float], str]] = {
             "triangular": (lambda cycle: 1.0, "cycle"),
@@ -93,7 +96,7 @@ class CyclicLR(LRScheduler):
             raise ParameterError(
                 f"CyclicLR: {type(optimizer).__name__} has no momentum. Write cycle_momentum=False."
             )
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""

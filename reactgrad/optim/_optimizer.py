@@ -121,6 +121,10 @@ class Optimizer:
         """Return the names of what the rule remembers for each element."""
         return []
 
+    def numbers(self, group: Group) -> list[str]:
+        """Return the names of what the rule remembers for each param; see ``RememberingRule``."""
+        return []
+
     def rule(self, group: Group) -> Callable[[int, Arrays], None]:
         """Return the rule of one step with the present options of the group; see ``Bucket.compute``."""
         raise NotImplementedError
@@ -232,7 +236,7 @@ class Optimizer:
             for numbers in alike.values():
                 params = [group["params"][i] for i in numbers]
                 names = [group["names"][i] for i in numbers]
-                bucket = Bucket(params, names, self.moments(group))
+                bucket = Bucket(params, names, self.moments(group), self.numbers(group))
                 self.start(group, bucket)
                 found.append(bucket)
             self._buckets[number] = found
@@ -528,7 +532,9 @@ class Optimizer:
                 if one is None:  # it had taken no step
                     found[i] = None
                     continue
-                missing = [key for key in ("step", *bucket.moments) if key not in one]
+                missing = [
+                    key for key in ("step", *bucket.moments, *bucket.numbers) if key not in one
+                ]
                 if missing:
                     raise LoadError(
                         f"load_state_dict: the state of {name!r} has no {missing[0]!r}. Was it saved by another kind "

@@ -36,10 +36,18 @@ class OneCycleLR(LRScheduler):
         The first rate is ``max_lr / div_factor``, the last one that over ``final_div_factor``.
     three_phase : bool
         Whether to go down as fast as up, and then to the last rate.
+    last_epoch : int
+        See ``LRScheduler``.
+
+    Raises
+    ------
+    ParameterError
+        By ``step()`` after the end of the cycle.
 
     Notes
     -----
-    After the last step of the cycle the rate stays as it is.
+    A loop that calls ``step()`` after each of ``total_steps`` batches ends at the last rate. PyTorch's formula goes on
+    by one step there, which no batch uses: up again, or below 0 along a line.
     """
 
     KEYS = ("total_steps",)
@@ -59,6 +67,7 @@ class OneCycleLR(LRScheduler):
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
+        last_epoch: int = -1,
     ) -> None:
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
@@ -95,7 +104,7 @@ class OneCycleLR(LRScheduler):
                 phases = [(top, first, most, high, low), (end, most, last, low, high)]
             self._phases.append(phases)
         self._linear, self._cycles = anneal_strategy == "linear", cycle_momentum
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def _at(self, step: int, group: int) -> tuple[float, float]:
         """Return the rate and the momentum after so many steps."""
@@ -111,6 +120,11 @@ class OneCycleLR(LRScheduler):
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
+        if step > self.total_steps:
+            raise ParameterError(
+                f"OneCycleLR: step {step} of a cycle of {self.total_steps}. Make it with total_steps={step} or more, "
+                "or let another schedule follow: rg.optim.SequentialLR(opt, [cycle, after], milestones=[...])."
+            )
         rate, momentum = self._at(step, group)
         options = self.optimizer.param_groups[group]
         if self._cycles and "betas" in options:
@@ -131,6 +145,8 @@ class SequentialLR(LRScheduler):
         Schedules of this optimiser.
     milestones : sequence of int
         The steps at which the next one begins, one fewer than there are schedules.
+    last_epoch : int
+        See ``LRScheduler``.
 
     Examples
     --------
@@ -148,7 +164,11 @@ class SequentialLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int]
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        last_epoch: int = -1,
     ) -> None:
         if not schedulers or len(milestones) != len(schedulers) - 1:
             raise ParameterError(
@@ -158,7 +178,7 @@ class SequentialLR(LRScheduler):
         if any(one.optimizer is not optimizer for one in schedulers):
             raise ParameterError("SequentialLR: all schedules belong to the same optimiser.")
         self._schedules, self.milestones = list(schedulers), list(map(int, milestones))
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -248,8 +268,8 @@ def _load_inner(schedule: Any, schedules: list[LRScheduler], state: Mapping[str,
         )
     for one, saved in zip(schedules, inner, strict=True):
         one.load_state_dict(saved)
-    schedule.base_lrs, schedule.last_epoch = list(state["base_lrs"]), state["last_epoch"]
-    schedule._set()
+    schedule.base_lrs = list(state["base_lrs"])
+    schedule._set(state["last_epoch"])
 
 
 class ReduceLROnPlateau(OwnAttributes):

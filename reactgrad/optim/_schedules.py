@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -23,6 +24,14 @@ class LRScheduler(OwnAttributes):
     ----------
     optimizer : Optimizer
         Its groups' present rates are the ones that a schedule begins with.
+    last_epoch : int
+        The steps that were made before, less one, to go on from: groups then have an ``"initial_lr"``, as after
+        ``opt.load_state_dict``. By default none were.
+
+    Raises
+    ------
+    DTypeError, ParameterError
+        If the first argument is no optimiser, or a group does not say what rate it began with.
 
     Attributes
     ----------
@@ -43,27 +52,34 @@ class LRScheduler(OwnAttributes):
             check_names(cls, cls.__qualname__, args, kwargs)
         return super().__new__(cls)
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise DTypeError(
                 f"{type(self).__name__}({told(optimizer):.60}): the first argument is an optimiser, such as "
                 "rg.optim.SGD(params, lr=0.1)."
             )
         self.optimizer = optimizer
-        for group in optimizer.param_groups:
-            group.setdefault("initial_lr", group["lr"])
-        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = 0
-        self._set()
+        self.last_epoch = _first_step(type(self).__name__, optimizer, last_epoch)
+        self.base_lrs: list[float] = [
+            group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups
+        ]
+        self._set(self.last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps, where `base` is the one that it began with."""
         raise NotImplementedError
 
-    def _set(self) -> None:
-        for i, group in enumerate(self.optimizer.param_groups):
-            base = self.base_lrs[i] if i < len(self.base_lrs) else group["lr"]
-            group["lr"] = self.lr_at(self.last_epoch, base, i)
+    def _set(self, step: int) -> None:
+        """Set the rates after so many steps: those of all groups, or none after an error."""
+        bases = self.base_lrs
+        groups = self.optimizer.param_groups
+        rates = [
+            self.lr_at(step, bases[i] if i < len(bases) else group["lr"], i)
+            for i, group in enumerate(groups)
+        ]
+        self.last_epoch = step
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
 
     def get_last_lr(self) -> list[float]:
         """Return the present rates of all groups."""
@@ -71,8 +87,7 @@ class LRScheduler(OwnAttributes):
 
     def step(self) -> None:
         """Go on to the next rates."""
-        self.last_epoch += 1
-        self._set()
+        self._set(self.last_epoch + 1)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of steps and the options, for a checkpoint."""
@@ -100,7 +115,25 @@ class LRScheduler(OwnAttributes):
             )
         for key in keys:
             setattr(self, key, state[key])
-        self._set()
+        self._set(self.last_epoch)
+
+
+def _first_step(name: str, optimizer: Optimizer, last_epoch: int) -> int:
+    """Return the number of steps that a schedule begins with."""
+    if operator.index(last_epoch) < -1:
+        raise ParameterError(
+            f"{name}(last_epoch={last_epoch}): the steps that were made before, less one, or -1 for none."
+        )
+    if last_epoch == -1:
+        return 0
+    for i, group in enumerate(optimizer.param_groups):
+        if "initial_lr" not in group:
+            raise ParameterError(
+                f"{name}(last_epoch={last_epoch}): group {i} has no 'initial_lr', the rate that its schedule began "
+                "with. Load the optimiser's state first, opt.load_state_dict(state), or leave last_epoch out to begin "
+                "at the first step."
+            )
+    return last_epoch + 1
 
 
 def _by_group(
@@ -127,6 +160,8 @@ class LambdaLR(LRScheduler):
         What it sets.
     lr_lambda : callable or sequence of callable
         ``lr_lambda(step)`` returns the factor; one for all groups, or one for each.
+    last_epoch : int
+        See ``LRScheduler``.
 
     Examples
     --------
@@ -142,9 +177,10 @@ class LambdaLR(LRScheduler):
         self,
         optimizer: Optimizer,
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
     ) -> None:
         self._lambdas = _by_group("LambdaLR", optimizer, lr_lambda)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -161,6 +197,8 @@ class MultiplicativeLR(LRScheduler):
     lr_lambda : callable or sequence of callable
         ``lr_lambda(step)`` returns the factor of that step, the first one being 1; one for all groups, or one
         for each.
+    last_epoch : int
+        See ``LRScheduler``.
 
     Examples
     --------
@@ -177,11 +215,12 @@ class MultiplicativeLR(LRScheduler):
         self,
         optimizer: Optimizer,
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
     ) -> None:
         self._lambdas = _by_group("MultiplicativeLR", optimizer, lr_lambda)
         # By the function's place: the last step that was asked for, and the product up to it.
         self._products = [(0, 1.0)] * len(self._lambdas)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -205,7 +244,9 @@ class ConstantLR(LRScheduler):
     factor : float
         The factor, before `total_iters` steps have been made.
     total_iters : int
-        The number of steps that it holds for.
+        The number of steps that it holds for; 0 to hold for ever.
+    last_epoch : int
+        See ``LRScheduler``.
 
     Examples
     --------
@@ -219,16 +260,20 @@ class ConstantLR(LRScheduler):
     KEYS = ("factor", "total_iters")
 
     def __init__(
-        self, optimizer: Optimizer, factor: float = 1.0 / 3.0, total_iters: int = 5
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
     ) -> None:
         if not 0.0 <= factor <= 1.0:
             raise ParameterError(f"ConstantLR(factor={factor!r}): it is from 0 to 1.")
         self.factor, self.total_iters = float(factor), int(total_iters)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
-        return base * self.factor if step < self.total_iters else base
+        return base if 0 < self.total_iters <= step else base * self.factor
 
 
 class PolynomialLR(LRScheduler):
@@ -242,6 +287,8 @@ class PolynomialLR(LRScheduler):
         The number of steps of the way.
     power : float
         The power.
+    last_epoch : int
+        See ``LRScheduler``.
 
     Examples
     --------
@@ -255,11 +302,13 @@ class PolynomialLR(LRScheduler):
 
     KEYS = ("total_iters", "power")
 
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0) -> None:
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         if total_iters < 1:
             raise ParameterError(f"PolynomialLR(total_iters={total_iters!r}) must be at least 1.")
         self.total_iters, self.power = int(total_iters), float(power)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -277,6 +326,8 @@ class StepLR(LRScheduler):
         The number of steps of one rate.
     gamma : float
         The factor.
+    last_epoch : int
+        See ``LRScheduler``.
 
     Examples
     --------
@@ -291,11 +342,13 @@ class StepLR(LRScheduler):
 
     KEYS = ("step_size", "gamma")
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         if step_size < 1:
             raise ParameterError(f"StepLR(step_size={step_size!r}) must be at least 1.")
         self.step_size, self.gamma = int(step_size), float(gamma)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -313,13 +366,21 @@ class MultiStepLR(LRScheduler):
         Numbers of steps.
     gamma : float
         The factor.
+    last_epoch : int
+        See ``LRScheduler``.
     """
 
     KEYS = ("milestones", "gamma")
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
         self.milestones, self.gamma = sorted(map(int, milestones)), float(gamma)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -335,13 +396,15 @@ class ExponentialLR(LRScheduler):
         What it sets.
     gamma : float
         The factor.
+    last_epoch : int
+        See ``LRScheduler``.
     """
 
     KEYS = ("gamma",)
 
-    def __init__(self, optimizer: Optimizer, gamma: float) -> None:
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = float(gamma)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -358,7 +421,9 @@ class LinearLR(LRScheduler):
     start_factor, end_factor : float
         The factor at the start, and after `total_iters` steps.
     total_iters : int
-        The number of steps of the way.
+        The number of steps of the way; 0 to stay at the start.
+    last_epoch : int
+        See ``LRScheduler``.
     """
 
     KEYS = ("start_factor", "end_factor", "total_iters")
@@ -369,6 +434,7 @@ class LinearLR(LRScheduler):
         start_factor: float = 1.0 / 3.0,
         end_factor: float = 1.0,
         total_iters: int = 5,
+        last_epoch: int = -1,
     ) -> None:
         if not 0.0 < start_factor <= 1.0 or not 0.0 <= end_factor <= 1.0:
             raise ParameterError(
@@ -377,11 +443,11 @@ class LinearLR(LRScheduler):
             )
         self.start_factor, self.end_factor = float(start_factor), float(end_factor)
         self.total_iters = int(total_iters)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
-        share = min(step, self.total_iters) / self.total_iters if self.total_iters else 1.0
+        share = min(step, self.total_iters) / self.total_iters if self.total_iters > 0 else 0.0
         return base * (self.start_factor + (self.end_factor - self.start_factor) * share)
 
 
@@ -396,13 +462,19 @@ class CosineAnnealingLR(LRScheduler):
         The number of steps of the way.
     eta_min : float
         The last rate.
+    last_epoch : int
+        See ``LRScheduler``.
     """
 
     KEYS = ("T_max", "eta_min")
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        if T_max < 1:
+            raise ParameterError(f"CosineAnnealingLR(T_max={T_max!r}) must be at least 1.")
         self.T_max, self.eta_min = int(T_max), float(eta_min)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""
@@ -422,19 +494,26 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         The factor of that number at each restart.
     eta_min : float
         The lowest rate.
+    last_epoch : int
+        See ``LRScheduler``.
     """
 
     KEYS = ("T_0", "T_mult", "eta_min")
 
     def __init__(
-        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
     ) -> None:
         if T_0 < 1 or T_mult < 1:
             raise ParameterError(
                 f"CosineAnnealingWarmRestarts(T_0={T_0!r}, T_mult={T_mult!r}): both are at least 1."
             )
         self.T_0, self.T_mult, self.eta_min = int(T_0), int(T_mult), float(eta_min)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step: int, base: float, group: int) -> float:
         """Return the rate of a group after so many steps."""

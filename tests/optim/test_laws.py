@@ -21,6 +21,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "Adagrad": {"lr": 0.02},
     "Adadelta": {"lr": 0.5},
     "Lion": {"lr": 0.001},
+    "Rprop": {"lr": 0.001},
+    "ASGD": {"lr": 0.01},
 }
 
 

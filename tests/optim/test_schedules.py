@@ -26,6 +26,8 @@ MAKES: dict[str, Make] = {
         opt, max_lr=2.0, epochs=2, steps_per_epoch=5, anneal_strategy="linear", three_phase=True
     ),
     "ConstantLR": lambda m, opt: m.ConstantLR(opt, factor=0.25, total_iters=3),
+    "ConstantLR for ever": lambda m, opt: m.ConstantLR(opt, factor=0.25, total_iters=0),
+    "LinearLR of no steps": lambda m, opt: m.LinearLR(opt, start_factor=0.25, total_iters=0),
     "PolynomialLR": lambda m, opt: m.PolynomialLR(opt, total_iters=4, power=2.0),
     "MultiplicativeLR": lambda m, opt: m.MultiplicativeLR(opt, lambda step: 1.0 / step),
     "CyclicLR": lambda m, opt: m.CyclicLR(
@@ -80,6 +82,8 @@ TABLE: dict[str, list[float]] = {
     "ExponentialLR": [1.0, 0.9, 0.81, 0.729, 0.6561, 0.59049],
     "LinearLR": [0.25, 0.4375, 0.625, 0.8125, 1.0, 1.0],
     "ConstantLR": [0.25, 0.25, 0.25, 1.0, 1.0, 1.0],
+    "ConstantLR for ever": [0.25] * 6,
+    "LinearLR of no steps": [0.25] * 6,
     "PolynomialLR": [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0],
     "MultiplicativeLR": [1.0, 1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120],
     "CyclicLR": [0.1, 0.3, 0.5, 0.1, 0.3, 0.5],
@@ -108,6 +112,88 @@ def test_a_schedule_goes_on_from_its_state(name: str) -> None:
     again = MAKES[name](rg.optim, other)
     again.load_state_dict(state)
     assert rates(other, again, 4) == whole
+
+
+# Schedules that take `last_epoch`, the others stand on what they are made of.
+RESUMED: dict[str, Callable[[Any, Any, int], Any]] = {
+    "StepLR": lambda m, opt, last: m.StepLR(opt, 2, 0.5, last),
+    "MultiStepLR": lambda m, opt, last: m.MultiStepLR(opt, [2, 3, 5], 0.5, last),
+    "ExponentialLR": lambda m, opt, last: m.ExponentialLR(opt, 0.9, last),
+    "LinearLR": lambda m, opt, last: m.LinearLR(opt, 0.25, 1.0, 4, last),
+    "LambdaLR": lambda m, opt, last: m.LambdaLR(opt, lambda step: 1.0 / (1.0 + step), last),
+    "MultiplicativeLR": lambda m, opt, last: m.MultiplicativeLR(opt, lambda k: 1.0 / k, last),
+    "ConstantLR": lambda m, opt, last: m.ConstantLR(opt, 0.25, 3, last),
+    "PolynomialLR": lambda m, opt, last: m.PolynomialLR(opt, 4, 2.0, last),
+    "CosineAnnealingLR": lambda m, opt, last: m.CosineAnnealingLR(opt, 6, 0.1, last),
+    "CosineAnnealingWarmRestarts": lambda m, opt, last: m.CosineAnnealingWarmRestarts(
+        opt, 3, 2, 0.0, last
+    ),
+    "CyclicLR": lambda m, opt, last: m.CyclicLR(opt, 0.1, 0.5, 2, last_epoch=last),
+    "OneCycleLR": lambda m, opt, last: m.OneCycleLR(opt, 2.0, 12, last_epoch=last),
+    "SequentialLR": lambda m, opt, last: m.SequentialLR(
+        opt, [m.LinearLR(opt, total_iters=3), m.ExponentialLR(opt, gamma=0.9)], [3], last
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_last_epoch_goes_on_where_another_schedule_was(name: str) -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    first = RESUMED[name](rg.optim, opt, -1)
+    rates(opt, first, 5)
+    state = opt.state_dict()
+    whole = rates(opt, first, 5)
+    again = optimizer(rg.optim, rg.Graph().param(1.0, name=opt.param_groups[0]["names"][0]))
+    again.load_state_dict(state)
+    resumed = RESUMED[name](rg.optim, again, 4)
+    assert resumed.last_epoch == 5
+    assert rates(again, resumed, 5) == whole
+    momentum = [one.param_groups[0]["momentum"] for one in (opt, again)]
+    assert momentum[0] == momentum[1]
+
+
+# PyTorch's MultiStepLR would apply the factor of step 5 again to the rate that has it, and its SequentialLR goes back
+# to the first rate.
+@pytest.mark.parametrize("name", sorted({*RESUMED} - {"MultiStepLR", "SequentialLR"}))
+def test_last_epoch_gives_pytorchs_rates(name: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    found = []
+    for module, schedules, param in (
+        (rg.optim, rg.optim, rg.Graph().param(1.0)),
+        (torch.optim, torch.optim.lr_scheduler, torch.ones(1, requires_grad=True)),
+    ):
+        opt = optimizer(module, param)
+        former = RESUMED[name](schedules, opt, -1)
+        if module is torch.optim:
+            opt.step()
+        rates(opt, former, 5)
+        resumed = RESUMED[name](schedules, opt, 4)
+        found.append(rates(opt, resumed, 5))
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+def test_last_epoch_needs_the_rate_that_a_schedule_began_with() -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    with pytest.raises(
+        rg.ParameterError, match=r"StepLR\(last_epoch=3\): group 0 has no 'initial_lr'"
+    ):
+        rg.optim.StepLR(opt, 2, last_epoch=3)
+    with pytest.raises(rg.ParameterError, match=r"StepLR\(last_epoch=-2\)"):
+        rg.optim.StepLR(opt, 2, last_epoch=-2)
+    assert "initial_lr" not in opt.param_groups[0]
+    opt.param_groups[0]["initial_lr"] = 8.0
+    assert rates(opt, rg.optim.StepLR(opt, 2, 0.5, last_epoch=3), 1) == [2.0, 2.0]
+
+
+def test_a_cycle_ends() -> None:
+    opt = optimizer(rg.optim, rg.Graph().param(1.0))
+    cycle = rg.optim.OneCycleLR(opt, max_lr=2.0, total_steps=4)
+    found = rates(opt, cycle, 4)
+    assert found[3:] == pytest.approx([8e-6] * 2)
+    with pytest.raises(ValueError, match="step 5 of a cycle of 4"):
+        cycle.step()
+    assert cycle.last_epoch == 4  # and nothing has changed
+    assert opt.param_groups[0]["lr"] == found[-1]
 
 
 def test_plateau() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import sys
 import zlib
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import reactgrad as rg
 from reactgrad.tracking._png import png
 from reactgrad.tracking._summary_writer import _pixels
+from tests.tracking.records import crc32c, masked, records, scalars
 
 
 def read(folder: Path) -> Any:
@@ -139,6 +141,20 @@ def test_what_cannot_be_logged_is_named(tensorboard: Any, tmp_path: Path) -> Non
             assert str(error.value) == text
 
 
+def test_another_reader_finds_the_numbers_by_the_specification(
+    tensorboard: Any, tmp_path: Path
+) -> None:
+    with rg.Graph(), rg.SummaryWriter(tmp_path) as writer:
+        x = rg.param(2.0)
+        for step in range(3):
+            writer.add_scalar("loss/train", x * x + step, step, walltime=5.0 + step)
+        writer.add_scalars("losses", {"test": 0.5}, 300, walltime=9.0)
+    (own,) = tmp_path.glob("events.out.tfevents.*")
+    assert scalars(own) == [(5.0 + step, step, "loss/train", 4.0 + step) for step in range(3)]
+    (other,) = tmp_path.glob("losses_test/events.out.tfevents.*")
+    assert scalars(other) == [(9.0, 300, "losses", 0.5)]
+
+
 # --- without tensorboard ------------------------------------------------------------------------------
 
 
@@ -198,3 +214,15 @@ def test_images_that_cannot_be_are_named(shape: Any, formats: str, text: str) ->
     with pytest.raises(rg.ShapeError) as error:
         _pixels("x", np.zeros(shape), formats)
     assert str(error.value) == f"add_image('x'): {text}"
+
+
+def test_the_reader_of_records_finds_damage() -> None:
+    assert crc32c(b"123456789") == 0xE3069283  # RFC 3720
+    head, data = struct.pack("<Q", 5), b"hello"
+    record = head + struct.pack("<I", masked(head)) + data + struct.pack("<I", masked(data))
+    assert list(records(record)) == [data]
+    for at in range(len(record)):
+        broken = bytearray(record)
+        broken[at] ^= 1
+        with pytest.raises(AssertionError, match="damaged"):
+            list(records(bytes(broken)))

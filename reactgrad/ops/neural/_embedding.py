@@ -8,14 +8,16 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._calls import whole
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _embedding
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._deferred import deferred_each
-from reactgrad.ops._elementwise import equal
-from reactgrad.ops._layout import expand_dims
+from reactgrad.ops._elementwise import absolute, divide, equal, greater
+from reactgrad.ops._layout import expand_dims, reshape
+from reactgrad.ops._reduce import max as largest
+from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops._where import where
 
@@ -39,7 +41,15 @@ ROW_NUMBERS: Final = Op("row_numbers", _infer_row_numbers, (None,), (None,))
 
 
 @deferred_each(without=("input",))
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
     """Return the rows of a table with the given numbers.
 
     Parameters
@@ -50,6 +60,15 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
         The table. Its gradient adds up over equal numbers.
     padding_idx : int, optional
         A row that passes no gradient. A negative one is counted from the end of the table.
+    max_norm : float, optional
+        Rows whose norm is larger are given out at this norm. The table stays as it is, since a node changes no leaf;
+        its gradient is that of PyTorch's function, which writes such rows into the table first.
+    norm_type : float
+        The power of that norm.
+    scale_grad_by_freq : bool
+        Whether the gradient of a row is divided by how often its number is there.
+    sparse : bool
+        ``True`` is refused: gradients are whole arrays.
 
     Returns
     -------
@@ -60,6 +79,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     ------
     DTypeError
         If the numbers are no integers.
+    ParameterError
+        If `sparse` is true, or a norm makes no sense.
     ShapeError
         If the table does not have two axes.
     IndexingError
@@ -84,15 +105,59 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
         )
     if table.ndim != 2:
         raise ShapeError(f"rg.embedding: the table has shape {table.shape}, not two axes.")
+    check_table("rg.embedding", max_norm, norm_type, sparse)
     rows = ops.take(table, apply(ROW_NUMBERS, (numbers,)), 0)
+    if max_norm is not None:
+        rows = bounded(rows, max_norm, norm_type)
+    if scale_grad_by_freq:
+        rows = by_frequency(rows, numbers, table)
     if padding_idx is None:
         return rows
-    padding = (
-        equal(numbers, padding_idx)
-        if padding_idx >= 0
-        else apply(IS_ROW_FROM_END, (numbers, table), (int(padding_idx),))
-    )
-    return where(expand_dims(padding, -1), rows.detach(), rows)
+    return where(expand_dims(is_row(numbers, table, padding_idx), -1), rows.detach(), rows)
+
+
+def check_table(name: str, max_norm: float | None, norm_type: float, sparse: bool) -> None:
+    """Raise ``ParameterError`` for options of a table that make no sense."""
+    if sparse:
+        raise ParameterError(
+            f"{name}(sparse=True): gradients of tables are whole arrays, with zeros for rows that are not used. Leave "
+            "sparse out; steps of SGD without momentum and decay are the same."
+        )
+    if max_norm is not None and not max_norm > 0.0:
+        raise ParameterError(f"{name}(max_norm={max_norm!r}) must be above 0, or None.")
+    if not norm_type > 0.0:
+        raise ParameterError(f"{name}(norm_type={norm_type!r}) must be above 0.")
+
+
+def is_row(numbers: Any, table: Any, row: int) -> Any:
+    """Return where numbers are that of a row, which may be counted from the end."""
+    if row >= 0:
+        return equal(numbers, row)
+    return apply(IS_ROW_FROM_END, (numbers, table), (int(row),))
+
+
+def bounded(rows: Any, max_norm: float, norm_type: float) -> Any:
+    """Return rows at most so long, as if they had stood in the table: the gradient passes as it is."""
+    given = rows.detach()
+    sizes = absolute(given)
+    if norm_type == np.inf:
+        norms = largest(sizes, -1, keepdims=True)
+    else:
+        norms = sum(sizes**norm_type, -1, keepdims=True) ** (1.0 / norm_type)
+    # PyTorch adds the same small number.
+    short = where(greater(norms, max_norm), given * divide(max_norm, norms + 1e-7), given)
+    return short + (rows - given)
+
+
+def by_frequency(rows: Any, numbers: Any, table: Any) -> Any:
+    """Return rows whose gradients are divided by how often their number is there."""
+    from reactgrad.ops.ordering import segment_sum
+
+    flat = reshape(numbers, (-1,))
+    ones = ops.astype(equal(flat, flat), table.dtype)
+    counts = ops.take(segment_sum(ones, flat, table.shape[0]), numbers, 0)
+    given = rows.detach()
+    return given + divide(rows - given, expand_dims(counts, -1))
 
 
 def one_hot(input: Any, num_classes: int) -> Any:
