@@ -65,7 +65,7 @@ def heat(log: rg.Recording, *, top: int = 20, ax: Any = None) -> Any:
     else:
         _map(ax, np.array([[spent[name].get(run, np.nan) for run in runs] for name in names]))
         _label_runs(ax, runs)
-    label_rows(ax, [*places], names)
+    label_rows(ax, range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     seen = sum(sum(spent[name].values()) for name in names)
     if len(spent) > len(names) and total:

@@ -116,30 +116,29 @@ def _(thing: Handle) -> str:
 _ARRAYS: Any = {
     "threshold": 100,
     "edgeitems": 3,
-    "linewidth": 96,
     "precision": 6,
     "formatter": {"object": told},
 }
 
 
-def abbreviated(value: Any) -> str:
-    """Return a value as text, abbreviated by NumPy.
+def abbreviated(value: Any, wide: int = 96) -> str:
+    """Return a value as text, abbreviated by NumPy, in lines of about so many letters.
 
     Of more than two axes some slices are shown, each with its label. Of an array whose ``str`` raises
     its type is shown.
     """
     try:
-        return _abbreviated(value)
+        return _abbreviated(value, wide)
     except Exception:
         return told(value)
 
 
-def _abbreviated(value: Any) -> str:
+def _abbreviated(value: Any, wide: int) -> str:
     if isinstance(value, np.ndarray) and not value.shape:
         value = value[()]
     if not isinstance(value, np.ndarray):
         return shown(str(value) if isinstance(value, np.generic) else told(value), 2000)
-    with np.printoptions(**_ARRAYS):
+    with np.printoptions(**_ARRAYS, linewidth=wide):
         if value.ndim <= 2:
             return _first_lines(str(value))
         places = product(*map(range, value.shape[:-2]))

@@ -10,7 +10,7 @@
 //      mode   what a change does                 problem  a line of text, or ""
 //      glances  what boxes draw of arrays        flow   where gradients pass, and where they stop
 // out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle,
-//      table {key, start}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets},
+//      table {key, start, left}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets},
 //      sight {keys: of nodes whose arrays boxes draw, now and in later frames}, flow
 //
 // The answer to a page's open carries that page's number; other pages of the same widget ignore it.
@@ -125,9 +125,10 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
       case "frame":
         this.known.frame(message);
         this.takeGlances(message.glances ?? {});
-        for (const key of this.tables.keys()) {
+        for (const [key, { start, left }] of this.tables) { // they may hold other numbers now
           if (!message.states[key]) continue;
-          this.tables.delete(key); // it may hold other numbers now
+          if (key === this.chosen) this.askTable(key, start, left);
+          else this.tables.delete(key);
         }
         if (message.planned) this.waiting = new Set(message.planned);
         for (const told of message.controls ?? []) {
@@ -143,7 +144,8 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
         this.begin();
         break;
       case "table":
-        this.tables.set(message.key, message.table);
+        if (message.table) this.tables.set(message.key, message.table);
+        else this.tables.delete(message.key);
         break;
       case "busy":
         if (!message.busy) this.stopped = this.stopping; // what is left can go on
@@ -206,10 +208,11 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
       () => this.say({ kind: "settle" }), { hidden: true });
     this.lines = svg("g", { class: "rg-lines" });
     this.frames = svg("g", { class: "rg-frames", "aria-hidden": "true" });
+    this.names = svg("g", { class: "rg-names", "aria-hidden": "true" }); // of frames: above the lines that cross them
     this.shapes = svg("g", { class: "rg-boxes" });
     this.buildGlances();
     this.buildFlow();
-    this.canvas = svg("g", {}, this.frames, this.lines, this.crosses, this.shapes);
+    this.canvas = svg("g", {}, this.frames, this.lines, this.names, this.crosses, this.shapes);
     this.map = svg("svg", {
       class: "rg-map", role: "group", "aria-label": "graph: arrow keys move along edges, Enter explains, + and - zoom",
       onpointerdown: (event) => this.drag(event), onwheel: (event) => this.wheel(event), onkeydown: (event) => this.key(event),
