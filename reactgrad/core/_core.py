@@ -7,7 +7,7 @@ as its methods.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from reactgrad.core._observers import Observers
@@ -15,7 +15,7 @@ from reactgrad.core._programs import Programs
 from reactgrad.core._read_together import Asked
 from reactgrad.core._rows import Rows
 from reactgrad.nodes._handle import Handle
-from reactgrad.scheduler import Scheduler
+from reactgrad.scheduler import Column, Scheduler
 
 V = TypeVar("V", bound=Handle)
 C = TypeVar("C", bound="Core[Any]")
@@ -120,7 +120,7 @@ class Measured:
     def __init__(self) -> None:
         self._times: dict[int, tuple[int, int, float]] = {}  # by slot: serial, calls, seconds
 
-    def add(self, calls: Iterable[tuple[int, float]], serial: Sequence[int]) -> None:
+    def add(self, calls: Iterable[tuple[int, float]], serial: Column[int]) -> None:
         """Add the seconds of calls of slots whose nodes have these serials."""
         times = self._times
         for slot, seconds in calls:
