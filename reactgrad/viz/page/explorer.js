@@ -26,7 +26,7 @@ import { Known, asNode, headline } from "./known.js";
 import { arranged } from "./layout.js";
 import { Moving } from "./moving.js";
 import { Panel } from "./panel.js";
-import { pictureOf } from "./picture.js";
+import { groupWord, pictureOf } from "./picture.js";
 import { Search } from "./search.js";
 import { Seeing } from "./seeing.js";
 import { outline } from "./shapes.js";
@@ -365,7 +365,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     const shown = view.total - view.hidden, folded = this.boxes.filter(({ box }) => box.node == null);
     if (view.hidden) parts.push(`${count(shown)} are shown here, ${count(view.hidden)} more of this part are hidden; search finds them`);
     else if (shown < all) parts.push(`${count(shown)} are shown here`);
-    if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
+    if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${groupWord(this.fold, folded.length)}, opened by a click`);
     if (view.layer === "values" && adjoints) parts.push(`${some(adjoints, "adjoint")} in the other layer`);
     if (view.layer === "gradients") parts.push(`${some(values, "computed value")} in the other layer`);
     return parts.join("; ");

@@ -65,7 +65,7 @@ export function tableOf({ start, left, total, wide, rows }, room, turn) {
   const step = (to, most, ask, text, label) => html("button", { type: "button", "aria-label": label, disabled: to < 0 || to >= most, onclick: () => ask(to) }, text);
   const paged = (what, from, shown, size, most, ask, [back, on]) => html("p", {},
     step(from > 0 ? Math.max(0, from - size) : -1, most, ask, back, `former ${what}s`),
-    ` ${what}s ${count(from)} to ${count(from + shown - 1)} of ${count(most)} `,
+    shown > 1 ? ` ${what}s ${count(from)} to ${count(from + shown - 1)} of ${count(most)} ` : ` ${what} ${count(from)} of ${count(most)} `,
     step(from + shown, most, ask, on, `next ${what}s`));
   return html("div", { class: "rg-table" }, html("table", {}, ...texts.map((row, i) => html("tr", {}, html("th", { scope: "row" }, count(start + i)),
     ...row.slice(0, fit).map((text) => html("td", { dir: "auto" }, text))))),
