@@ -7,7 +7,7 @@ as its methods.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from reactgrad.core._observers import Observers
@@ -15,7 +15,7 @@ from reactgrad.core._programs import Programs
 from reactgrad.core._read_together import Asked
 from reactgrad.core._rows import Rows
 from reactgrad.nodes._handle import Handle
-from reactgrad.scheduler import Scheduler
+from reactgrad.scheduler import Column, Scheduler
 
 V = TypeVar("V", bound=Handle)
 C = TypeVar("C", bound="Core[Any]")
@@ -120,13 +120,15 @@ class Measured:
     def __init__(self) -> None:
         self._times: dict[int, tuple[int, int, float]] = {}  # by slot: serial, calls, seconds
 
-    def add(self, slot: int, serial: int, seconds: float) -> None:
-        """Add the time of one more call of a node."""
-        known = self._times.get(slot)
-        if known is not None and known[0] == serial:
-            self._times[slot] = (serial, known[1] + 1, known[2] + seconds)
-        else:  # the entry, if any, is of a former node with this slot
-            self._times[slot] = (serial, 1, seconds)
+    def add(self, calls: Iterable[tuple[int, float]], serial: Column[int]) -> None:
+        """Add the seconds of calls of slots whose nodes have these serials."""
+        times = self._times
+        for slot, seconds in calls:
+            stamp, known = serial[slot], times.get(slot)
+            if known is not None and known[0] == stamp:
+                times[slot] = (stamp, known[1] + 1, known[2] + seconds)
+            else:  # the entry, if any, is of a former node with this slot
+                times[slot] = (stamp, 1, seconds)
 
     def mean(self, slot: int, serial: int) -> float | None:
         """Return the mean seconds of a node, ``None`` if it was never recorded."""

@@ -66,9 +66,7 @@ class Follower:
         times = [(step.slot, step.ended - step.began) for step in stopwatch.steps]
         record = snapshot_of_run(graph, run, times)
         self._runs.append(record)
-        serial, number = graph._scheduler.topology.serial, numbers(graph)
-        finished = {*record.ran}
-        for slot, seconds in times:
-            if number(slot) in finished:
-                graph._measured.add(slot, serial[slot], seconds)
+        number, ended = numbers(graph), {*record.ran}
+        calls = [call for call in times if number(call[0]) in ended]
+        graph._measured.add(calls, graph._scheduler.topology.serial)
         self._changed(False)

@@ -87,7 +87,7 @@ class Watcher:
                 outcome = "interrupted"
             seconds = step.ended - step.began
             if outcome in ("ran", "cut_off"):
-                measured.add(slot, topology.serial[slot], seconds)
+                measured.add([(slot, seconds)], topology.serial)
             seen.calls.append(
                 NodeRun(
                     number,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.plot._axes import axes, color, plain, tidy
+from reactgrad.plot._axes import axes, color, label_rows, tidy
 
 
 def heat(log: rg.Recording, *, top: int = 20, ax: Any = None) -> Any:
@@ -65,7 +65,7 @@ def heat(log: rg.Recording, *, top: int = 20, ax: Any = None) -> Any:
     else:
         _map(ax, np.array([[spent[name].get(run, np.nan) for run in runs] for name in names]))
         _label_runs(ax, runs)
-    ax.set_yticks(places, [plain(name) for name in names])
+    label_rows(ax, range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     seen = sum(sum(spent[name].values()) for name in names)
     if len(spent) > len(names) and total:

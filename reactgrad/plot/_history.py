@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.plot._axes import axes, color, plain, tidy
+from reactgrad.plot._axes import axes, color, panels, plain, stacked, tidy, titled
 
 
 def history(log: rg.Recording, *nodes: rg.Var | str, ax: Any = None) -> Any:
     """Draw the values of nodes after each run of a recording.
 
-    A node that was stale after a run has a gap there. The snapshots of a recording have six digits.
+    A node that was stale after a run has a gap there. The snapshots of a recording have six digits. Where one
+    axis would make lines flat beside a much larger one, lines of like size have Axes of their own, one above
+    the other over the same runs.
 
     Parameters
     ----------
@@ -27,6 +29,7 @@ def history(log: rg.Recording, *nodes: rg.Var | str, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
+        Of several the lowest, in the place of ``ax``; ``ax.figure.axes`` has all.
 
     Raises
     ------
@@ -58,18 +61,24 @@ def history(log: rg.Recording, *nodes: rg.Var | str, ax: Any = None) -> Any:
         raise rg.VizError("history: name the nodes to draw, rg.plot.history(log, loss).")
     names = [node if isinstance(node, str) else node.label for node in nodes]
     lines = [_numbers(snapshots, name) for name in names]
-    ax = axes(ax)
+    groups = panels(lines)
+    ax = axes(ax, height=max(3.6, 1.0 + 1.5 * len(groups)))
     runs = np.arange(1, len(snapshots) + 1)
-    for number, (name, values) in enumerate(zip(names, lines, strict=True)):
-        mark = "." if len(runs) <= 60 else None
-        ax.plot(runs, values, color=color(number), marker=mark, label=plain(name), linewidth=1.6)
+    mark = "." if len(runs) <= 60 else None
+    for part, members in zip(stacked(ax, len(groups)), groups, strict=True):
+        for number in members:
+            style = {"color": color(number), "marker": mark, "label": plain(names[number])}
+            part.plot(runs, lines[number], linewidth=1.6, **style)
+        if len(groups) > 1:
+            titled(part, members, names)
+        tidy(part)
     ax.set_xlabel("run")
     ax.xaxis.get_major_locator().set_params(integer=True)
     if len(names) == 1:
         ax.set_ylabel(plain(names[0]))
-    else:
+    elif len(groups) == 1:
         ax.legend(frameon=False)
-    return tidy(ax)
+    return ax
 
 
 def _numbers(snapshots: Any, name: str) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.plot._axes import axes, color, plain, tidy
+from reactgrad.plot._axes import axes, color, panels, plain, stacked, tidy, titled
 
 STEPS = 41
 
@@ -23,7 +23,8 @@ def ladder(
 ) -> Any:
     """Draw outputs against one input, with the present point and the slope there.
 
-    The values are computed in a fork, ``rg.scenarios``; the graph does not change.
+    The values are computed in a fork, ``rg.scenarios``; the graph does not change. Outputs of very different
+    sizes have Axes of their own, one above the other.
 
     Parameters
     ----------
@@ -41,6 +42,7 @@ def ladder(
     Returns
     -------
     matplotlib Axes
+        Of several the lowest, in the place of ``ax``; ``ax.figure.axes`` has all.
 
     Raises
     ------
@@ -67,37 +69,48 @@ def ladder(
             "rg.plot.ladder(payoff, spot)."
         )
     leaf = outputs[0].graph[x] if isinstance(x, str) else x
-    ax = axes(ax)
     points = np.sort(np.asarray([*values], float)) if values is not None else _around(leaf)
     here = float(leaf.value)
     # One more point, the present one, gives the values and slopes to mark.
     found = rg.scenarios(outputs, {leaf: [*points, here]}, gradients=tangent, progress=False)
-    for number, one in enumerate(outputs):
-        line = found[one]
-        ax.plot(points, line[:-1], color=color(number), linewidth=1.8, label=plain(one.label))
-        ax.plot([here], line[-1:], "o", color=color(number), markersize=6)
-        if tangent:
-            slope = found.grad(one, leaf)[-1]
-            ends = np.array([points[0], points[-1]])
-            reach = (ends[1] - ends[0]) / 5.0
-            near = np.clip(ends, here - reach, here + reach)
-            at = line[-1] + slope * (near - here)
-            ax.plot(near, at, "--", color=color(number), linewidth=1.0)
-            slope_text = f"slope {slope:.4g}"
-            ax.annotate(
-                slope_text,
-                (here, line[-1]),
-                textcoords="offset points",
-                xytext=(8, -12),
-                fontsize="small",
-                color=color(number),
-            )
+    lines, names = [found[one] for one in outputs], [one.label for one in outputs]
+    groups = panels(lines)
+    ax = axes(ax, height=max(3.6, 1.0 + 1.8 * len(groups)))
+    for part, members in zip(stacked(ax, len(groups)), groups, strict=True):
+        for number in members:
+            line, shade = lines[number], color(number)
+            part.plot(points, line[:-1], color=shade, linewidth=1.8, label=plain(names[number]))
+            part.plot([here], line[-1:], "o", color=shade, markersize=6)
+            if tangent:
+                slope = found.grad(outputs[number], leaf)[-1]
+                _draw_tangent(part, points, (here, line[-1]), slope, shade)
+        if len(groups) > 1:
+            titled(part, members, names)
+        tidy(part)
     ax.set_xlabel(plain(leaf.label))
     if len(outputs) == 1:
-        ax.set_ylabel(plain(outputs[0].label))
-    else:
+        ax.set_ylabel(plain(names[0]))
+    elif len(groups) == 1:
         ax.legend(frameon=False)
-    return tidy(ax)
+    return ax
+
+
+def _draw_tangent(
+    ax: Any, points: Any, place: tuple[float, float], slope: float, shade: str
+) -> None:
+    here, value = place
+    ends = np.array([points[0], points[-1]])
+    reach = (ends[1] - ends[0]) / 5.0
+    near = np.clip(ends, here - reach, here + reach)
+    ax.plot(near, value + slope * (near - here), "--", color=shade, linewidth=1.0)
+    ax.annotate(
+        f"slope {slope:.4g}",
+        place,
+        textcoords="offset points",
+        xytext=(8, -12),
+        fontsize="small",
+        color=shade,
+    )
 
 
 def _around(leaf: rg.Var) -> np.ndarray[Any, np.dtype[np.float64]]:

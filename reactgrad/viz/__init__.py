@@ -6,6 +6,7 @@ changes.
 - ``_parts``: folded scopes without lines in both directions.
 - ``_neurons``: neurons as one box each, with weights at their lines.
 - ``_dot``, ``_draw``: a picture as DOT text, and as a file that Graphviz draws.
+- ``_svg``: a picture as SVG that fits light and dark pages.
 - ``_drawing``: a still picture as an object, which shows itself in a notebook.
 - ``_text``: names and values, which may hold anything, made safe to show.
 - ``_html``: the displays of graphs, runs, plans and others in notebooks.

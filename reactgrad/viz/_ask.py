@@ -12,7 +12,7 @@ from reactgrad.explain._snapshot import Snapshot, key_of, snapshot
 from reactgrad.nodes._reached import reached
 from reactgrad.reading._run import Plan, Run
 from reactgrad.viz._dot import dot_text
-from reactgrad.viz._draw import width
+from reactgrad.viz._draw import size
 from reactgrad.viz._picture import Layer, Options, Picture, picture
 
 LAYERS = ("values", "gradients", "all")
@@ -39,22 +39,36 @@ def asked(graph: Core, of: Any, options: Options, *, values: bool = False) -> tu
     return picture(now, only=only, one_way=True, first=first, **options._asdict()), title
 
 
-def drawn(graph: Core, of: Any, options: Options, most: float) -> tuple[Picture, str, str]:
+def drawn(
+    graph: Core, of: Any, options: Options, wide: float, high: float | None = None
+) -> tuple[Picture, str, str]:
     """Return a picture that is at most so many points wide, with values, its DOT text, and its title.
 
     Where the one that was asked for is wider, its scopes are folded, and then fewer boxes are shown;
-    the title says so.
+    the title says so. With ``high`` it lies across where only that is high enough; a picture that is too
+    high either way stays as it is.
     """
     for tried in _narrower(options):
         found, title = asked(graph, of, tried, values=True)
-        text = dot_text(found, title)
+        text, boxes = dot_text(found, title), len(found.boxes)
         # With a stub for each box that has more neighbours, Graphviz would warn that it takes long.
-        stubs = len(found.more_parents) + len(found.more_children)
-        if len(found.boxes) > MOST_QUIET or (
-            len(found.boxes) + stubs <= MOST_QUIET and width(text, len(found.boxes)) <= most
-        ):
+        many = boxes + len(found.more_parents) + len(found.more_children) > MOST_QUIET
+        if boxes > MOST_QUIET:
+            break
+        if many:
+            continue
+        width, height = size(text, boxes)
+        if high is not None and height > high:
+            across = dot_text(found, title, across=True)
+            if _fits(size(across, boxes), wide, high):
+                return found, across, title
+        if width <= wide:
             break
     return found, text, title
+
+
+def _fits(size: tuple[float, float], wide: float, high: float) -> bool:
+    return size[0] <= wide and size[1] <= high
 
 
 def _narrower(options: Options) -> Iterator[Options]:

@@ -11,26 +11,37 @@ from itertools import count as counting
 from reactgrad.viz._picture import Box, Line, Look, Picture
 from reactgrad.viz._text import shown
 
-# Each look differs in shape and outline, too, so that it can be told in grey: shape, fill, style.
-LOOKS: dict[Look, tuple[str, str, str]] = {
-    "clean": ("box", "#f4f4f2", "filled,rounded"),
-    "stale": ("hexagon", "#ffe08a", "filled,dashed"),
-    "running": ("cds", "#9fd0ff", "filled,bold"),
-    "ran": ("ellipse", "#a9dfb2", "filled"),
-    "cut_off": ("octagon", "#d9c8f2", "filled"),
-    "error": ("doubleoctagon", "#f5a3a3", "filled,bold"),
-    "unset": ("box", "#ffffff", "filled,dotted"),
+# Each look differs in shape and outline, too, so that it can be told in grey.
+FILLS: dict[Look, str] = {
+    "clean": "#f4f4f2",
+    "stale": "#ffe08a",
+    "running": "#9fd0ff",
+    "ran": "#a9dfb2",
+    "cut_off": "#d9c8f2",
+    "error": "#f5a3a3",
+    "unset": "#ffffff",
 }
-WORDS = {**{word: word for word in LOOKS}, "cut_off": "cut off"}
+SHAPES: dict[Look, tuple[str, str]] = {  # and style
+    "clean": ("box", "filled,rounded"),
+    "stale": ("hexagon", "filled,dashed"),
+    "running": ("cds", "filled,bold"),
+    "ran": ("ellipse", "filled"),
+    "cut_off": ("octagon", "filled"),
+    "error": ("doubleoctagon", "filled,bold"),
+    "unset": ("box", "filled,dotted"),
+}
+WORDS = {**{word: word for word in FILLS}, "cut_off": "cut off"}
 MARKS = {"added": "#1a7f37", "removed": "#cf222e", "changed": "#9a6700"}
 KINDS = {"input": "\u25b7 ", "param": "\u25c6 ", "const": "\u25a0 "}
 FEED = "#e4e4e4"  # what takes an argument, whatever its state, which its badge says
+INK, GRADIENT = "#333333", "#5b2a86"  # outlines, and words in boxes of adjoints
+LINES, LOOSE = "#7b7b7b", "#777777"  # on the page itself: read on white and on black
 FONT = '"Helvetica,Arial,sans-serif"'
 MOST_FRAMES = 12  # nested frames; deeper scopes share the innermost
 MOST_LETTERS, MOST_OF_TOOLTIP = 32, 300
 
 
-def dot_text(picture: Picture, title: str = "") -> str:
+def dot_text(picture: Picture, title: str = "", *, across: bool = False) -> str:
     """Return the picture in the DOT language.
 
     Parameters
@@ -39,6 +50,8 @@ def dot_text(picture: Picture, title: str = "") -> str:
         The picture to draw.
     title
         The text above it.
+    across
+        True: parents are left of their children, not above.
     """
     # Nodes are identified by their keys; names appear only in labels.
     ids = {
@@ -49,9 +62,10 @@ def dot_text(picture: Picture, title: str = "") -> str:
         title = f"{title}  ({picture.hidden:,} of {picture.total:,} nodes are not shown)".strip()
     lines = [
         "digraph {",
-        f"  graph [rankdir=TB, labelloc=t, fontname={FONT}, fontsize=12, label={quoted(title)}]",
+        f"  graph [rankdir={'LR' if across else 'TB'}, bgcolor=transparent]",
+        f'  graph [labelloc=t, fontname={FONT}, fontsize=12, fontcolor="{LOOSE}", label={quoted(title)}]',
         f'  node [fontname={FONT}, fontsize=10, margin="0.08,0.04"]',
-        '  edge [arrowsize=0.6, color="#555555"]',
+        f'  edge [arrowsize=0.6, color="{LINES}", fontcolor="{LOOSE}"]',
         *scopes(picture.boxes, lambda box: _node(box, ids[box.key])),
         *[_edge(line, ids) for line in picture.lines],
         *_left_out(picture, ids),
@@ -86,7 +100,7 @@ def scopes(
             yield node(box)
     for name, members in inner.items():
         yield f'  subgraph "cluster {next(numbers)}" {{'
-        yield f'    label={quoted(shown(name, MOST_LETTERS))}; color="#bbbbbb"; style=rounded'
+        yield f'    label={quoted(shown(name, MOST_LETTERS))}; color="#9b9b9b"; style=rounded'
         if depth + 1 < MOST_FRAMES:
             yield from scopes(members, node, depth + 1, numbers)
         else:
@@ -96,12 +110,12 @@ def scopes(
 
 def _node(box: Box, name: str) -> str:
     """Return the line of a box."""
-    shape, fill, style = LOOKS[box.look]
+    shape, style = SHAPES[box.look]
     attributes = {
         "shape": shape,
-        "fillcolor": fill,
+        "fillcolor": FILLS[box.look],
         "style": style,
-        "color": MARKS.get(box.mark, "#333333"),
+        "color": MARKS.get(box.mark, INK),
         "label": "\n".join(_label(box)),
         "tooltip": _tooltip(box),
     }
@@ -110,7 +124,7 @@ def _node(box: Box, name: str) -> str:
     elif box.node.feed and box.look != "error":
         attributes |= {"shape": "ellipse", "fillcolor": FEED, "style": "filled,dashed"}
     elif box.node.gradient:
-        attributes["fontcolor"] = "#5b2a86"
+        attributes["fontcolor"] = GRADIENT
         attributes["peripheries"] = "2" if box.look != "error" else "3"
     if box.mark:
         attributes["penwidth"] = "2.5"
@@ -172,6 +186,6 @@ def _left_out(picture: Picture, ids: dict[str, str]) -> Iterator[str]:
     for side, counts in sides:
         for key, count in counts.items():
             stub = quoted(f"more {side} {ids[key]}")
-            yield f'  {stub} [shape=plaintext, fontcolor="#777777", label="+{count:,}"]'
+            yield f'  {stub} [shape=plaintext, fontcolor="{LOOSE}", label="+{count:,}"]'
             ends = (stub, quoted(ids[key])) if side == "parents" else (quoted(ids[key]), stub)
-            yield f'  {ends[0]} -> {ends[1]} [style=dotted, arrowhead=none, color="#aaaaaa"]'
+            yield f'  {ends[0]} -> {ends[1]} [style=dotted, arrowhead=none, color="{LINES}"]'

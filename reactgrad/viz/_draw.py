@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reactgrad._errors import MissingExtraError, VizError
+from reactgrad.viz._svg import themed
 
 FORMATS = ("svg", "png", "pdf", "dot")
 MOST_WIDE = 6000.0  # points of a picture in a file; a wider one is made of fewer boxes
@@ -30,7 +31,12 @@ def draw(path: str | os.PathLike[str], text: str, boxes: int) -> None:
     if suffix not in FORMATS:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         raise VizError(f"draw({os.fspath(path)!r}): the name of a picture ends in {endings}.")
-    data = text.encode() if suffix == "dot" else laid_out(text, suffix, boxes)
+    if suffix == "dot":
+        data = text.encode()
+    elif suffix == "svg":
+        data = svg(text, boxes).encode()
+    else:
+        data = laid_out(text, suffix, boxes)
     Path(path).write_bytes(data)
 
 
@@ -39,10 +45,16 @@ def is_picture(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() in (".svg", ".png", ".pdf")
 
 
-def width(text: str, boxes: int) -> float:
-    """Return the width of a picture in points, as Graphviz lays it out."""
+def svg(text: str, boxes: int) -> str:
+    """Return DOT text as a file of SVG that fits light and dark pages."""
+    return themed(laid_out(text, "svg", boxes).decode())
+
+
+def size(text: str, boxes: int) -> tuple[float, float]:
+    """Return the width and the height of a picture in points, as Graphviz lays it out."""
     # "graph scale width height", in inches
-    return 72.0 * float(laid_out(text, "plain", boxes).split(maxsplit=3)[2])
+    _, _, wide, high, _ = laid_out(text, "plain", boxes).split(maxsplit=4)
+    return 72.0 * float(wide), 72.0 * float(high)
 
 
 def laid_out(text: str, suffix: str, boxes: int) -> bytes:

@@ -10,9 +10,10 @@ from reactgrad._errors import MissingExtraError
 from reactgrad.core._core import Core
 from reactgrad.viz._ask import asked, drawn
 from reactgrad.viz._dot import dot_text
-from reactgrad.viz._draw import PAGE, draw, laid_out
+from reactgrad.viz._draw import PAGE, draw, svg
 from reactgrad.viz._html import table_of
 from reactgrad.viz._picture import Options, Picture
+from reactgrad.viz._svg import inline
 from reactgrad.viz._text import shown
 
 
@@ -42,10 +43,7 @@ class Drawing:
     @property
     def svg(self) -> str:
         if self._svg is None:
-            svg = laid_out(self.text, "svg", len(self._picture.boxes)).decode()
-            # As wide as the page at most, with its ratio of width to height.
-            style = '<svg style="max-width:100%;height:auto"'
-            self._svg = svg[svg.index("<svg") :].replace("<svg", style, 1)
+            self._svg = inline(svg(self.text, len(self._picture.boxes)))
         return self._svg
 
     def save(self, path: str | os.PathLike[str]) -> None:

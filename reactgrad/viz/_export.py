@@ -7,6 +7,7 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -18,6 +19,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._names import by_name
 from reactgrad.explain._record import Recording
 from reactgrad.explain._snapshot import (
+    NodeSnapshot,
     RunSnapshot,
     Snapshot,
     key_of,
@@ -26,6 +28,8 @@ from reactgrad.explain._snapshot import (
     snapshot_of_run,
 )
 from reactgrad.nodes._handle import Handle
+from reactgrad.viz._dot import dot_text
+from reactgrad.viz._draw import svg
 from reactgrad.viz._glance import glances
 from reactgrad.viz._messages import (
     ERROR,
@@ -40,8 +44,9 @@ from reactgrad.viz._messages import (
 from reactgrad.viz._page import program, read, style
 from reactgrad.viz._paths import WithoutFolders
 from reactgrad.viz._picture import ORDER, Layer, Options, look
+from reactgrad.viz._svg import inline
 from reactgrad.viz._text import shown
-from reactgrad.viz._view import view_message
+from reactgrad.viz._view import part, view_message
 
 MOST_PLAIN = 2**18  # letters of data that are written as they are; more are compressed
 MOST_FACTS = 500  # the most nodes with an explanation in words
@@ -58,10 +63,14 @@ PAGE = """<!doctype html>
 <style>
 {style}
 html {{ color-scheme: light dark; }}
-body {{ margin: 0; background: light-dark(#fff, #16181d); }}
+body {{ margin: 0; background: light-dark(#fff, #16181d); color: light-dark(#1b1d21, #e6e8ec); }}
 .rg-explorer {{ height: 100vh; min-height: 100vh; border: 0; border-radius: 0; }}
+.rg-still {{ margin: 14px; overflow: auto; font: 14px/1.4 system-ui, sans-serif; }}
 </style>
-<div id="page"></div>
+<div id="page"><figure class="rg-still">
+<figcaption><b>{title}</b><noscript>: a picture, since scripts may not run here</noscript></figcaption>
+{picture}
+</figure></div>
 <script type="{type}" id="recorded">{recorded}</script>
 <script type="module">
 {module}
@@ -96,7 +105,7 @@ def replayed(
     limit: int,
 ) -> Message:
     """Return all messages that the page will get: ``graph``, ``frames``, ``views``, ``glances``,
-    ``flow``, and ``why`` by key.
+    ``flow``, and ``why`` by key; and ``picture``, which stands there until the page has them.
     """
     now = snapshot(graph, None, True)
     snapshots, runs = _recorded(graph, log, now)
@@ -113,11 +122,9 @@ def replayed(
     for (before, after), run in zip(pairwise(snapshots), runs, strict=True):
         frames.append(_kept(frame_message(before, after, [run]), now))
     frames.append(_kept(frame_message(snapshots[-1], now, []), now))
-    views = _views(
-        now,
-        {"targets": graph_told["targets"], "former": former, "fold": fold, "limit": limit},
-        layer,
-    )
+    options: Message = {"former": former, "fold": fold, "limit": limit}
+    options["targets"] = graph_told["targets"]
+    views = _views(now, options, layer)
     keys = {box["node"] for view in views for box in view["boxes"]} & now.by_key.keys()
     shown = [now.by_key[key] for key in keys]
     shown.sort(key=lambda node: (ORDER.index(look(node)), -node.key), reverse=True)
@@ -141,7 +148,23 @@ def replayed(
         "why": why,
         "glances": {"kind": "glances", "found": found},
         "flow": flow_message(graph),
+        "picture": _picture(now, layer, options, short),
     }
+
+
+def _picture(now: Snapshot, layer: Layer, options: Message, short: WithoutFolders) -> str:
+    """Return the first view as SVG, for readers whose program runs no scripts."""
+    found, _ = part(now, layer=layer, **options)
+    boxes = [
+        box if box.node is None else box._replace(node=_short(box.node, short))
+        for box in found.boxes
+    ]
+    return inline(svg(dot_text(replace(found, boxes=tuple(boxes))), len(boxes)))
+
+
+def _short(node: NodeSnapshot, short: WithoutFolders) -> NodeSnapshot:
+    told = {what: short(getattr(node, what)) for what in ("value", "error", "line")}
+    return node._replace(**told)
 
 
 def _shorten(message: Message, short: WithoutFolders) -> None:
@@ -158,7 +181,8 @@ def page(recorded: Message, title: str) -> str:
     # A module inside of a page cannot export, so the export becomes a variable for the script after
     # it.
     assert module.count("export default {") == 1
-    data, kind = as_script(recorded), "application/json"
+    messages = {what: told for what, told in recorded.items() if what != "picture"}
+    data, kind = as_script(messages), "application/json"
     if len(data) > MOST_PLAIN:
         packed = gzip.compress(data.encode("ascii"), mtime=0)
         data, kind = b64encode(packed).decode("ascii"), "application/gzip"
@@ -167,6 +191,7 @@ def page(recorded: Message, title: str) -> str:
         policy=POLICY,
         title=escape(shown(title, 200)),
         style=style(),
+        picture=recorded["picture"],
         recorded=data,
         module=module.replace("export default {", "const explorer = {"),
         replay=read("replay.js"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from reactgrad.viz._text import sent
 
 MOST_POINTS, MOST_PIXELS, BINS = 120, 48, 24
-ROWS, COLUMNS = 20, 8  # of one page of a table
+ROWS, COLUMNS = 20, 12  # of one page of a table; a panel has room for some of the columns
 
 
 def figures(value: Any) -> dict[str, Any] | None:
@@ -47,18 +48,21 @@ def figures(value: Any) -> dict[str, Any] | None:
     return made
 
 
-def table(value: Any, start: int) -> dict[str, Any] | None:
-    """Return a page of an array as texts, from a row on; of more than two axes the last one lies across.
+def table(value: Any, start: int, left: int = 0) -> dict[str, Any] | None:
+    """Return a page of an array as texts, from a row and a column on.
 
-    ``None`` if it is no array with an axis.
+    Of more than two axes the last one lies across. ``None`` if it is no array with an axis.
     """
     if not isinstance(value, np.ndarray) or not value.ndim:
         return None
-    rows = value.reshape(-1, 1) if value.ndim == 1 else value.reshape(-1, value.shape[-1])
+    *above, wide = value.shape if value.ndim > 1 else (value.size, 1)
+    rows = value.reshape(math.prod(above), wide)
     start = max(0, min(start, len(rows) - 1))
-    page = rows[start : start + ROWS, :COLUMNS]
+    left = max(0, min(left, rows.shape[1] - 1))
+    page = rows[start : start + ROWS, left : left + COLUMNS]
     return {
         "start": start,
+        "left": left,
         "total": len(rows),
         "wide": rows.shape[1],
         "rows": [[sent(str(one), 24) for one in row] for row in page.tolist()],

@@ -23,23 +23,28 @@ from reactgrad.reading._run import Plan, Run
 from reactgrad.scheduler import told
 from reactgrad.viz._ask import asked, drawn
 from reactgrad.viz._dot import MOST_LETTERS, WORDS
-from reactgrad.viz._draw import laid_out
+from reactgrad.viz._draw import svg
 from reactgrad.viz._glance import glance
 from reactgrad.viz._picture import Options, look
+from reactgrad.viz._svg import inline
 from reactgrad.viz._text import shown, shown_lines
 from reactgrad.viz._thumbnail import thumbnail
 
 MOST_BOXES = 60  # in a picture within a notebook
-MOST_WIDE = 1600.0  # points of such a picture; it is shown at half that size, if need be
+MOST_WIDE, MOST_HIGH = 1200.0, 720.0  # points of such a picture, if that is to be had
+LEAST = 0.625  # the part of its size to which it is made smaller, to be in sight as a whole
+SCREEN = 600  # pixels; a picture that is higher still is scrolled, and shows its lower end first
 MOST_ROWS = 12
 MOST_SLICES = 3
 MOST_LINES = 24
 
-# Dark pages get the same light card, since the colours of states are chosen for it.
+# The page shows through, and words have its colour, whether it is light or dark.
 _CARD = (
-    "background:#fff;color:#1b1b1b;border:1px solid #ddd;border-radius:6px;padding:8px 10px;"
-    "max-height:480px;overflow:auto;font:13px/1.45 system-ui,sans-serif;width:fit-content;max-width:100%"
+    "border:1px solid rgba(128,128,128,.45);border-radius:6px;padding:8px 10px;box-sizing:border-box;"
+    "max-height:720px;overflow:auto;font:13px/1.45 system-ui,sans-serif;width:fit-content;max-width:100%"
 )
+# A column that is laid out from its end shows its end first.
+_PICTURE = f"max-height:{SCREEN}px;overflow:auto;display:flex;flex-direction:column-reverse;align-items:flex-start"
 _CELL = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
 
 
@@ -111,30 +116,29 @@ def _(thing: Handle) -> str:
 _ARRAYS: Any = {
     "threshold": 100,
     "edgeitems": 3,
-    "linewidth": 96,
     "precision": 6,
     "formatter": {"object": told},
 }
 
 
-def abbreviated(value: Any) -> str:
-    """Return a value as text, abbreviated by NumPy.
+def abbreviated(value: Any, wide: int = 96) -> str:
+    """Return a value as text, abbreviated by NumPy, in lines of about so many letters.
 
     Of more than two axes some slices are shown, each with its label. Of an array whose ``str`` raises
     its type is shown.
     """
     try:
-        return _abbreviated(value)
+        return _abbreviated(value, wide)
     except Exception:
         return told(value)
 
 
-def _abbreviated(value: Any) -> str:
+def _abbreviated(value: Any, wide: int) -> str:
     if isinstance(value, np.ndarray) and not value.shape:
         value = value[()]
     if not isinstance(value, np.ndarray):
         return shown(str(value) if isinstance(value, np.generic) else told(value), 2000)
-    with np.printoptions(**_ARRAYS):
+    with np.printoptions(**_ARRAYS, linewidth=wide):
         if value.ndim <= 2:
             return _first_lines(str(value))
         places = product(*map(range, value.shape[:-2]))
@@ -162,16 +166,15 @@ def _seen(graph: Core, of: Any = None) -> str:
     """Return a picture; without the package that draws it, a table."""
     options = Options(None, "values", None, MOST_BOXES)
     try:
-        found, text, _ = drawn(graph, of, options, MOST_WIDE)
-        svg = laid_out(text, "svg", len(found.boxes)).decode()
+        found, text, _ = drawn(graph, of, options, MOST_WIDE, MOST_HIGH)
+        picture = inline(svg(text, len(found.boxes)), SCREEN, LEAST)
     except MissingExtraError as missing:
         found, _ = asked(graph, of, options)
         nodes = [box.node for box in found.boxes if box.node is not None]
         return (
-            table_of(nodes, found.total) + f"<div style='color:#666'>{escape(str(missing))}</div>"
+            table_of(nodes, found.total) + f"<div style='opacity:.75'>{escape(str(missing))}</div>"
         )
-    # As wide as the notebook at most, with its ratio of width to height.
-    return svg[svg.index("<svg") :].replace("<svg", '<svg style="max-width:100%;height:auto"', 1)
+    return f"<div style='{_PICTURE}'>{picture}</div>"
 
 
 def table_of(nodes: Sequence[NodeSnapshot], total: int) -> str:

@@ -46,12 +46,12 @@ def heading(now: Snapshot, targets: Iterable[int]) -> str:
     """
     known = [now.by_key[key] for key in targets if key in now.by_key]
     answers = [node.name for node in known if node.named and not node.gradient]
-    if not answers:
-        return f"Graph of {_counted('node', len(now.nodes))}"
     more = len(answers) - MOST_ANSWERS
     kinds = Counter(node.kind for node in now.nodes if not node.gradient)
     leaves = [_counted(kind, kinds[kind]) for kind in ("input", "param") if kinds[kind]]
-    named = ", ".join(answers[:MOST_ANSWERS]) + (f" and {more:,} more" if more > 0 else "")
+    named = ", ".join(answers[:MOST_ANSWERS] or ["Graph"]) + (
+        f" and {more:,} more" if more > 0 else ""
+    )
     return named + (f" from {' and '.join(leaves)}" if leaves else "")
 
 
@@ -131,6 +131,9 @@ def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) 
     return {"kind": "frame", "states": states, "runs": told}
 
 
+MOST_WIDE = 38  # letters of a line of an array in the panel
+
+
 def why_message(graph: Core, key: int, var: Any) -> Message:
     """Return the details of one node that a page asks for; runs nothing."""
     adjoint = adjoint_of(graph, var)
@@ -142,7 +145,7 @@ def why_message(graph: Core, key: int, var: Any) -> Message:
         "kind": "why",
         "key": key,
         "text": sent(str(explain(graph, var))),
-        "value": "" if value is None else sent(abbreviated(value)),
+        "value": "" if value is None else sent(abbreviated(value, MOST_WIDE)),
         "figures": figures(value),
         "cutoff": _cutoff_text(var.cutoff),
         "gradient": _norm_text(gradient),
@@ -150,9 +153,9 @@ def why_message(graph: Core, key: int, var: Any) -> Message:
     }
 
 
-def table_message(graph: Core, key: int, var: Any, start: int) -> Message:
+def table_message(graph: Core, key: int, var: Any, start: int, left: int) -> Message:
     """Return a page of the value of one node as a table."""
-    return {"kind": "table", "key": key, "table": table(present(graph, var), start)}
+    return {"kind": "table", "key": key, "table": table(present(graph, var), start, left)}
 
 
 def flow_message(graph: Core) -> Message:
@@ -265,8 +268,9 @@ def flaw(message: Any) -> str | None:
             isinstance(keys, list) and keys and all(_key(one) is not None for one in keys)
         ):
             return f"{kind!r} needs the keys of nodes, not {told(keys):.60}"
-    if kind == "table" and _key(message.get("start")) is None:
-        return f"'table' needs the number of a row, not {told(message.get('start')):.60}"
+    for which, what in (("start", "row"), ("left", "column")):
+        if kind == "table" and _key(message.get(which)) is None:
+            return f"'table' needs the number of a {what}, not {told(message.get(which)):.60}"
     if kind not in KINDS:
         return f"there is no message of the kind {told(kind):.60}"
     return None
@@ -334,7 +338,9 @@ def _run(run: RunSnapshot, computed: int) -> Message:
         "failed": run.failed,
         "seconds": run.seconds,
         "nodes": computed,
-        "times": {str(key): round(seconds * 1e3, 6) for key, seconds in run.times.items()},
+        # As two lists: a page gets thousands with each step of a slider.
+        "timed": [*run.times],
+        "nanoseconds": [int(1e9 * seconds) for seconds in run.times.values()],
     }
 
 

@@ -32,7 +32,36 @@ def program() -> str:
 @cache
 def style() -> str:
     """Return the style sheet."""
-    return read("explorer.css")
+    return read("explorer.css") + "\n".join(["", *schemes(".rg-explorer"), ""])
+
+
+# What hosts write on the page to say that it is light or dark: JupyterLab, VS Code, Colab, and the themes of
+# documentation and of marimo. Where none does, the system decides.
+HOSTS = {
+    "light": (
+        '[data-jp-theme-light="true"]',
+        *(
+            ".vscode-light",
+            ".vscode-high-contrast-light",
+            '[theme="light"]',
+            '[data-theme="light"]',
+        ),
+        ".light",
+    ),
+    "dark": (
+        '[data-jp-theme-light="false"]',
+        *(".vscode-dark", ".vscode-high-contrast:not(.vscode-high-contrast-light)"),
+        *('[theme="dark"]', '[data-theme="dark"]', ".dark"),
+    ),
+}
+
+
+def schemes(selector: str) -> list[str]:
+    """Return the rules that give an element the scheme of the page around it."""
+    return [
+        f":is({', '.join(hosts)}) {selector}{{color-scheme:{scheme}}}"
+        for scheme, hosts in HOSTS.items()
+    ]
 
 
 def read(name: str) -> str:

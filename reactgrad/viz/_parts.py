@@ -62,10 +62,14 @@ class _Quotient:
         self._parts: dict[Scope, list[int]] = {}
 
     def add(self, place: Place, scope: Scope | None, parents: Iterable[Place]) -> None:
-        """Put a node into the latest part of its scope that leads to none of its parents."""
+        """Put a node into the first part of its scope that leads to none of its parents.
+
+        The first: what is repeated then meets what it repeats. In the latest one it would come after that, and
+        each repetition would need parts of its own.
+        """
         before = {self._box[one] for one in parents if one in self._box}
         parts = [] if scope is None else self._parts.setdefault(scope, [])
-        box = next((one for one in reversed(parts) if self._fits(one, before)), None)
+        box = next((one for one in parts if self._fits(one, before)), None)
         if box is None:
             box = len(self._next)
             self._next.append(set())

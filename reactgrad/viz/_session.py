@@ -181,7 +181,8 @@ class Session:
                 for keys in computes:
                     self._compute(keys, problem)
                 if self._shown is not None and (self._changed or sets or computes):
-                    self._tell()
+                    with CollectorPause():  # garbage is looked for after pages have their frame
+                        self._tell()
             except Exception as error:  # the page shows it, and the thread goes on
                 self._say(told_error(error))
             self._rested()
@@ -206,7 +207,8 @@ class Session:
                 self._send(why_message(self._graph, key, var))
         elif kind == "table":
             for key, var in vars_of(self._graph, [int(ask["key"])]).items():
-                self._send(table_message(self._graph, key, var, int(ask["start"])))
+                start, left = int(ask["start"]), int(ask["left"])
+                self._send(table_message(self._graph, key, var, start, left))
         elif kind == "sight":
             self._look_at([int(key) for key in ask["keys"]])
         elif kind == "flow":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reactgrad.viz._glance import LETTERS, Glance
 
 WIDE, HIGH = 180.0, 40.0
-INK, WRONG = "#1c4fa0", "#cf222e"  # the card is light
+INK, WRONG = "#3f7fd8", "#cf222e"  # seen on white and on black
 _PLACE = {chr(letter): place / (LETTERS.size - 1) for place, letter in enumerate(LETTERS)}
 
 

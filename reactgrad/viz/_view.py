@@ -17,7 +17,19 @@ BROAD = 5  # boxes side by side, on average, from which on nobody can follow the
 NEAR = 80  # the number of nodes shown around the one that was asked for
 
 
-def view_message(
+def view_message(now: Snapshot, *, layer: Layer, focus: str = "", **options: Any) -> dict[str, Any]:
+    """Return a part of a graph with its layout, for the page; see ``part`` for what is in it."""
+    found, layer = part(now, layer=layer, focus=focus, **options)
+    return {
+        "kind": "view",
+        "layer": layer,
+        "focus": focus,
+        **arranged(found),
+        "hidden": found.hidden,
+    }
+
+
+def part(
     now: Snapshot,
     *,
     layer: Layer,
@@ -26,8 +38,8 @@ def view_message(
     former: Snapshot | None = None,
     fold: int | None = None,
     limit: int,
-) -> dict[str, Any]:
-    """Return a part of a graph with its layout, for the page.
+) -> tuple[Picture, Layer]:
+    """Return a part of a graph, and the layer that it is of.
 
     Parameters
     ----------
@@ -71,13 +83,7 @@ def view_message(
             if len(found.boxes) > BROAD * _depth(found):
                 options["limit"] = min(limit, AROUND)
                 found = picture(now, first=answers, **options)
-    return {
-        "kind": "view",
-        "layer": options["layer"],
-        "focus": focus,
-        **arranged(found),
-        "hidden": found.hidden,
-    }
+    return found, options["layer"]
 
 
 def _depth(found: Picture) -> int:

@@ -123,6 +123,7 @@ class Tornado(Ranking[Swing]):
             f"{row.input}  ({_short(row.low_input)} – {_short(row.high_input)})" for row in rows
         ]
         ax.set_yticks(places, labels)
+        ax.tick_params(axis="y", length=0)
         ax.set_xlabel(f"{self.output}, {self.base:.6g} in the middle")
         ax.legend(loc="lower right", frameon=False)
         for edge in ("top", "right", "left"):

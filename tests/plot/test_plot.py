@@ -47,6 +47,136 @@ def test_a_history_has_the_value_after_each_run() -> None:
     assert ax.get_ylabel() == "y"
 
 
+def heights(figure: Any) -> list[float]:
+    """How much of the height of its Axes each line takes."""
+    figure.canvas.draw()
+    found = []
+    for ax in figure.axes:
+        for line in ax.get_lines():
+            _, y = ax.transAxes.inverted().transform(ax.transData.transform(line.get_xydata())).T
+            found.append(float(np.ptp(y)))
+    return found
+
+
+def moved() -> tuple[rg.Recording, list[rg.Var]]:
+    """A recording of numbers of very different sizes, one of which stays."""
+    g = rg.Graph()
+    share, price = g.input(0.59, name="share"), g.input(11.5, name="price")
+    profit, other = share * price * 1e6, share + 0.01
+    profit.name, other.name = "profit", "other"
+    with g.record(snapshots=True) as log:
+        for value in (0.592, 0.621, 0.58):
+            share.set(value)
+            g.forward(profit, other)
+    return log, [share, profit, other, price]
+
+
+def test_no_line_is_flat_beside_a_larger_one() -> None:
+    log, nodes = moved()
+    lowest = rg.plot.history(log, *nodes)
+    figure = lowest.figure
+    assert len(figure.axes) == 3  # share and other have one
+    at = {line.get_label(): line for ax in figure.axes for line in ax.get_lines()}
+    assert at["share"].get_ydata().tolist() == [0.592, 0.621, 0.58]
+    assert at["profit"].axes is not at["share"].axes
+    assert at["profit"].axes is not at["price"].axes  # what stays makes no other line flat
+    assert sorted(height > 0.09 for height in heights(figure)) == [False, True, True, True]
+    assert lowest.get_xlabel() == "run"
+    assert all(ax.get_shared_x_axes().joined(ax, lowest) for ax in figure.axes)
+    assert min(figure.axes, key=lambda ax: ax.get_position().y0) is lowest
+    named = {ax.get_title(loc="left") for ax in figure.axes}
+    named |= {
+        text.get_text()
+        for ax in figure.axes
+        if ax.get_legend()
+        for text in ax.get_legend().get_texts()
+    }
+    assert named - {""} == {"share", "profit", "other", "price"}
+
+
+@pytest.mark.parametrize("kind", ["of a grid", "anywhere"])
+def test_axes_that_are_given_are_split_and_nothing_else(kind: str) -> None:
+    from matplotlib import pyplot
+
+    log, nodes = moved()
+    if kind == "of a grid":
+        figure, (ax, beside) = pyplot.subplots(1, 2, layout="constrained")
+    else:
+        figure = pyplot.figure()
+        ax, beside = figure.add_axes((0.1, 0.1, 0.4, 0.8)), figure.add_axes((0.6, 0.1, 0.3, 0.8))
+    figure.canvas.draw()
+    room, other = ax.get_position(), beside.get_position()
+    assert rg.plot.history(log, *nodes[:2], ax=ax) is ax
+    figure.canvas.draw()
+    parts = [one for one in figure.axes if one is not beside]
+    assert len(parts) == 2
+    for one in parts:
+        place = one.get_position()
+        assert place.x1 <= room.x1 + 0.02
+        assert (place.y0, place.y1) >= (room.y0 - 0.02, 0.0)
+        assert place.y1 <= room.y1 + 0.02
+    assert beside.get_position().bounds == pytest.approx(other.bounds, abs=0.05)
+    low, high = sorted(parts, key=lambda one: one.get_position().y0)
+    assert low.get_position().y1 < high.get_position().y0
+
+
+def test_a_ladder_of_outputs_of_different_sizes_shows_each() -> None:
+    g = rg.Graph()
+    x = g.input(2.0, name="x")
+    small, large = x * 1e-3, x * x * 1e6
+    small.name, large.name = "small", "large"
+    figure = rg.plot.ladder([small, large], x).figure
+    assert len(figure.axes) == 2
+    assert min(height for height in heights(figure) if height) > 0.3
+
+
+def overlap(labels: Any) -> bool:
+    boxes = [label.get_window_extent() for label in labels if label.get_text()]
+    return any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+
+
+@pytest.mark.parametrize("layers", [2, 40, 300])
+@pytest.mark.parametrize("size", [None, (5.0, 3.0), (3.0, 2.0)])
+def test_labels_of_a_gradient_flow_do_not_overlap(
+    layers: int, size: tuple[float, float] | None
+) -> None:
+    from matplotlib import pyplot
+
+    with rg.Graph():
+        params = [rg.param(1.0 + 0.01 * n, name=f"layer{n}/w") for n in range(layers)]
+        frozen = rg.param(1.0, name="frozen/w")
+        rg.stack([p * p for p in params]).sum().backward()
+    ax = None if size is None else pyplot.subplots(figsize=size, layout="constrained")[1]
+    ax = rg.plot.gradient_flow([*params, frozen], ax=ax)
+    ax.figure.canvas.draw()
+    rows = ax.get_yticklabels()
+    assert not overlap(rows)
+    assert rows[0].get_text() == "layer0"
+    assert not overlap([*ax.get_xticklabels(), *ax.get_xticklabels(minor=True)])
+    assert len([one for one in ax.get_xticklabels() if one.get_text()]) >= 1
+    assert not overlap(ax.texts)
+    assert len(ax.patches) == layers
+    told = [text.get_text() for text in ax.texts]
+    if ax.get_legend() is not None:
+        told += [text.get_text() for text in ax.get_legend().get_texts()]
+    assert any("no gradient" in text for text in told)
+    assert ax.figure.get_figheight() <= 9.0
+
+
+def test_labels_of_heat_do_not_overlap() -> None:
+    from matplotlib import pyplot
+
+    g = rg.Graph()
+    x = g.input(1.0)
+    outputs = [rg.tanh(x + float(n)) for n in range(30)]
+    with g.record() as log:
+        g.forward(*outputs)
+    ax = pyplot.subplots(figsize=(4.0, 2.0), layout="constrained")[1]
+    rg.plot.heat(log, ax=ax)
+    ax.figure.canvas.draw()
+    assert not overlap(ax.get_yticklabels())
+
+
 def test_what_was_stale_is_a_gap() -> None:
     g = rg.Graph()
     x = g.input(1.0, name="x")
@@ -75,7 +205,7 @@ def test_a_ladder_is_what_a_set_would_give_and_sets_nothing() -> None:
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
     assert "slope 12" in [text.get_text() for text in ax.texts]
     assert x.value == 2.0
-    z = x + 1.0
+    z = y * 0.5
     ax = rg.plot.ladder([y, z], "x", tangent=False)
     assert len(ax.get_lines()) == 4
     assert ax.get_lines()[0].get_xdata()[[0, -1]].tolist() == [1.0, 3.0]

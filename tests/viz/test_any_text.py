@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -128,7 +128,22 @@ def test_the_explorer_is_told_it_as_json_that_can_be_sent(text: str) -> None:
         assert len(packed) < 100_000
     session.close()
     options: Any = {"former": None, "layer": "values", "fold": None, "limit": 50}
-    script = as_script(replayed(g, log, (), text, **options))
+    recorded = replayed(g, log, (), text, **options)
+    picture = ElementTree.fromstring(recorded.pop("picture"))
+    tags = {one.tag.rpartition("}")[2] for one in picture.iter()}
+    assert tags <= {
+        "a",
+        "ellipse",
+        "g",
+        "path",
+        "polygon",
+        "polyline",
+        "style",
+        "svg",
+        "text",
+        "title",
+    }
+    script = as_script(recorded)
     assert not set("<>&") & set(script)
     assert json.loads(script)
 

@@ -27,6 +27,7 @@ TAGS = {
     "polygon",
     "polyline",
     "pre",
+    "style",
     "svg",
     "table",
     "td",
@@ -52,7 +53,8 @@ def plain(page: str) -> str:
             assert opened.pop() == tag
 
         def handle_data(self, data: str) -> None:
-            found.append(data)
+            if opened[-1:] != ["style"]:
+                found.append(data)
 
     reader = Reader()
     reader.feed(page)

@@ -97,7 +97,7 @@ def test_a_notebook_shows_it() -> None:
     formatters = pytest.importorskip("IPython.core.formatters")
     g, _, _y = model()
     data, _ = formatters.DisplayFormatter().format(g.picture())
-    assert data["image/svg+xml"].startswith('<svg style="max-width:100%;height:auto"')
+    assert data["image/svg+xml"].startswith('<svg style="flex:none;max-width:100%;height:auto')
     assert data["text/plain"] == "<Picture of 3 nodes>"
     assert "text/html" not in data  # not twice
 

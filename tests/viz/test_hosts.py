@@ -43,6 +43,56 @@ def shown(chrome: Any, file: Path, text: str) -> Seen:
     return seen
 
 
+STILL = {
+    "no frames": "document.querySelectorAll('iframe').forEach(one => one.remove())",
+    "no frames and no styles": "document.querySelectorAll('*').forEach(one => "
+    "one.localName === 'iframe' ? one.remove() : one.removeAttribute('style'))",
+}
+
+
+@pytest.mark.parametrize("removed", STILL)
+def test_where_frames_are_removed_a_picture_stays(
+    chromium_page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, removed: str
+) -> None:
+    """As GitHub does, JupyterLab in notebooks that are not trusted, and Colab at times."""
+    page, _y = explored(monkeypatch)
+    seen = shown(
+        chromium_page,
+        tmp_path / "host.html",
+        f"<!doctype html><meta charset=utf-8><body>{page._repr_html_()}",
+    )
+    seen.page.frame_locator("iframe").locator(".rg-box").first.wait_for()
+    over = "document.elementFromPoint(200, 100).localName"
+    assert seen.page.evaluate(over) == "iframe"  # the explorer, where there is one
+    seen.page.evaluate(STILL[removed])
+    image = seen.page.locator("img")
+    assert image.evaluate("async one => { await one.decode(); return one.naturalWidth }") > 60
+    middle = "one => document.elementFromPoint(one.offsetLeft + one.width / 2, one.offsetTop + one.height / 2) === one"
+    assert image.evaluate(middle)
+    assert "picture of the graph" in (image.get_attribute("alt") or "")
+    seen.page.context.close()
+
+
+@pytest.mark.parametrize("wall", ["no scripts", "a policy without scripts"])
+def test_where_scripts_may_not_run_the_page_is_a_picture(
+    chromium_page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wall: str
+) -> None:
+    page, y = explored(monkeypatch)
+    text = page.html
+    if wall != "no scripts":
+        assert text.count("script-src 'unsafe-inline'") == 1
+        text = text.replace("script-src 'unsafe-inline'", "script-src 'none'")
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    context = chromium_page.new_context(java_script_enabled=wall != "no scripts", offline=True)
+    still = context.new_page()
+    still.goto((tmp_path / "page.html").as_uri())
+    assert still.locator(".rg-still svg").get_by_text(f"{float(y.value):.6g}").is_visible()
+    assert still.locator(".rg-explorer").count() == 0
+    if wall == "no scripts":
+        assert "scripts may not run here" in still.locator("figcaption").inner_text()
+    context.close()
+
+
 def requested(seen: Seen) -> set[str]:
     return {url for url in seen.requests if not url.startswith(("data:", "about:", "blob:"))}
 

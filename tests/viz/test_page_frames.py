@@ -36,10 +36,11 @@ def layers() -> tuple[rg.Graph, rg.Var]:
 
 def frames(seen: Seen) -> dict[str, list[Rect]]:
     """The places of the frames, by their titles, in points of the picture."""
-    script = """all => all.map(f => { const r = f.querySelector('rect'), n = (name) => +r.getAttribute(name);
-        return [f.querySelector('text').textContent, n('x'), n('y'), n('x') + n('width'), n('y') + n('height')]; })"""
+    script = """all => all.map((r, i) => { const n = (name) => +r.getAttribute(name);
+        const names = document.querySelectorAll('.rg-names text');
+        return [names[i].textContent, n('x'), n('y'), n('x') + n('width'), n('y') + n('height')]; })"""
     found: dict[str, list[Rect]] = {}
-    for title, *place in seen.page.locator(".rg-frames g").evaluate_all(script):
+    for title, *place in seen.page.locator(".rg-frames rect").evaluate_all(script):
         found.setdefault(title, []).append(tuple(place))
     return found
 

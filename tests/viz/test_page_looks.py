@@ -210,7 +210,11 @@ def test_the_title_says_what_a_large_graph_answers(chromium_page: Any, tmp_path:
     seen = opened(chromium_page, tmp_path / "page.html", 800)
     assert seen.text("header h2") == seen.page.title() == title
     g.export_html(tmp_path / "one.html", targets=[inputs[0] * 2.0])
-    assert opened(chromium_page, tmp_path / "one.html").text("header h2").startswith("Graph of ")
+    assert (
+        opened(chromium_page, tmp_path / "one.html")
+        .text("header h2")
+        .startswith("Graph from 60 inputs and 1 param")
+    )
 
 
 def test_what_a_change_would_do_follows_the_states(chromium_page: Any) -> None:

@@ -25,4 +25,4 @@ def test_a_derivative_is_drawn_with_its_whole_name(chromium_page: Any) -> None:
     g.forward(s, slope)
     with live(chromium_page, g, layer="all") as seen:
         assert seen.box(key_of(g, slope)).locator(".rg-row0").text_content() == "ds/dw"
-        assert seen.page.locator(".rg-frames text").count() == 0
+        assert seen.page.locator(".rg-names text").count() == 0

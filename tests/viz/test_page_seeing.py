@@ -75,6 +75,7 @@ def test_a_group_opens_and_one_goes_back(chromium_page: Any) -> None:
         seen.page.get_by_label("what is one box").select_option("op")
         seen.until(lambda: "op tanh" in seen.looks())
         assert "12 ran" in seen.box("op tanh").locator(".rg-row1").text_content()
+        assert "39 nodes in 6 ops, opened by a click" in seen.text("header .rg-note")
         seen.box("op tanh").click()
         seen.until(lambda: "op tanh" not in seen.looks())
         assert {key_of(g, var) for var in tanhs} <= {int(key) for key in seen.looks()}
@@ -157,3 +158,21 @@ def test_a_small_map_moves_the_large_one(chromium_page: Any) -> None:
         seen.until(lambda: map_["y"] <= top.bounding_box()["y"])
         seen.page.get_by_label("show all").click()
         seen.until(lambda: not mini.is_visible())
+
+
+@pytest.mark.parametrize("fold", ["op", "level"])
+def test_what_is_repeated_needs_no_more_boxes(chromium_page: Any, fold: str) -> None:
+    """A book of options folded by op was 500 boxes: "multiply (453)"."""
+
+    def boxes(bands: int) -> int:
+        g = rg.Graph()
+        x = g.input(1.0, name="x")
+        ends = [rg.tanh(rg.exp(rg.tanh(x * float(n)) * x) * x) for n in range(bands)]
+        y = rg.stack(ends).sum()
+        g.forward(y)
+        with live(chromium_page, g) as seen:
+            seen.page.get_by_label("what is one box").select_option(fold)
+            seen.until(lambda: any(key.startswith(fold) for key in seen.looks()))
+            return len(seen.looks())
+
+    assert boxes(2) == boxes(12) < 12

@@ -45,6 +45,16 @@ def test_pages_of_tables() -> None:
     last = table(np.arange(5), 900)
     assert last is not None
     assert last["start"] == 4
+    right = table(np.arange(100.0).reshape(2, 50), 0, 47)
+    assert right is not None
+    assert (right["left"], right["wide"], right["rows"][0]) == (47, 50, ["47.0", "48.0", "49.0"])
+    assert table(np.zeros((3, 0)), 0, 5) == {
+        "start": 0,
+        "left": 0,
+        "total": 3,
+        "wide": 0,
+        "rows": [[], [], []],
+    }
 
 
 @pytest.mark.slow
@@ -73,3 +83,70 @@ def test_the_panel_draws_an_array_and_pages_through_it(chromium_page: Any) -> No
             "c => [...c.getContext('2d').getImageData(c.width - 1, c.height - 1, 1, 1).data]"
         )
         assert pixels[0] > 200
+
+
+# The cells that are not in sight as a whole; and the texts of those that are, with the words of the pages.
+CUT = """table => {
+  const box = table.getBoundingClientRect();
+  const inside = (one) => {
+    const { left, right } = one.getBoundingClientRect();
+    return left >= box.left && right <= box.right + 0.5;
+  };
+  return [...table.querySelectorAll("td, th, button")].filter(one => !inside(one)).length;
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(1400, 900), (800, 900)])
+def test_a_table_shows_whole_numbers_and_every_column(
+    chromium_page: Any, size: tuple[int, int]
+) -> None:
+    g = rg.Graph()
+    rng = np.random.default_rng(0)
+    x = g.input(rng.normal(size=(50, 30)) * 10.0 ** rng.integers(-300, 300, (50, 30)), name="x")
+    y = x * 1.0
+    y.name = "y"
+    g.forward(y)
+    with live(chromium_page, g, size) as seen:
+        seen.box(key_of(g, y)).click()
+        seen.page.get_by_role("button", name="as a table").click()
+        table = seen.page.locator(".rg-table")
+        table.wait_for()
+        columns: list[str] = []
+        while True:
+            assert table.evaluate(CUT) == 0
+            row = table.locator("tr").first.locator("td").all_inner_texts()
+            assert row
+            columns += row
+            after = seen.page.get_by_label("next columns")
+            if after.is_disabled():
+                break
+            before = seen.text(".rg-table")
+            after.click()
+            seen.until(lambda before=before: seen.text(".rg-table") != before)
+        assert columns == columns_of(y.value[0])
+        assert "columns" in seen.text(".rg-table")
+        seen.page.get_by_label("next rows").click()
+        seen.until(lambda: "rows 20 to 39 of 50" in seen.text(".rg-table"))
+        row = table.locator("tr").first.locator("td").all_inner_texts()
+        assert row == columns_of(y.value[20])[-len(row) :]
+
+
+def columns_of(row: Any) -> list[str]:
+    return [str(one) for one in row.tolist()]
+
+
+@pytest.mark.slow
+def test_an_open_table_follows_the_node(chromium_page: Any) -> None:
+    g = rg.Graph()
+    x = g.input(2.0, name="x")
+    y = x * np.arange(4.0)
+    y.name = "y"
+    g.forward(y)
+    with live(chromium_page, g) as seen:
+        seen.box(key_of(g, y)).click()
+        seen.page.get_by_role("button", name="as a table").click()
+        cells = seen.page.locator(".rg-table td")
+        seen.until(lambda: cells.all_inner_texts() == ["0.0", "2.0", "4.0", "6.0"])
+        seen.page.get_by_label("x, as a number").fill("3")
+        seen.until(lambda: cells.all_inner_texts() == ["0.0", "3.0", "6.0", "9.0"])

@@ -68,3 +68,17 @@ def test_any_graph_is_drawn_without_cycles(g: rg.Graph, seed: int) -> None:
         order(found)
         members = [key for box in found.boxes for key in box.members]
         assert sorted(members) == sorted({node.key for node in now.nodes})
+
+
+def test_what_is_repeated_across_scopes_needs_no_more_boxes(g: rg.Graph) -> None:
+    x = g.input(1.0, name="x")
+    for _ in range(9):
+        with g.scope("one"):
+            y = rg.tanh(x)
+        with g.scope("two"):
+            y = rg.exp(y)
+        with g.scope("one"):
+            y = rg.sin(y)
+    found = picture(g.snapshot(), fold=1, one_way=True)
+    assert [box.label for box in found.boxes if box.node is None] == ["one (1)", "two", "one (2)"]
+    order(found)

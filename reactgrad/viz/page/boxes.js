@@ -16,9 +16,8 @@ export const Boxes = (Base) => class extends Base {
   lay() {
     const { view } = this;
     this.layer.value = view.layer;
-    this.frames.replaceChildren(...view.frames.map((frame) => svg("g", {},
-      svg("rect", { x: frame.x, y: frame.y, width: frame.width, height: frame.height, rx: 8 }),
-      setSvgText(svg("text", { x: frame.x + 8, y: frame.y + 12 }), plain(frame.label, 40)))));
+    this.frames.replaceChildren(...view.frames.map((frame) => svg("rect", { x: frame.x, y: frame.y, width: frame.width, height: frame.height, rx: 8 })));
+    this.names.replaceChildren(...view.frames.map((frame) => setSvgText(svg("text", { x: frame.x + 8, y: frame.y + 12 }), plain(frame.label, 40))));
     this.lines.replaceChildren(...view.lines.map((line) => svg("path", {
       d: line.path, "data-from": view.boxes[line.from].key, "data-to": view.boxes[line.to].key, class: `rg-line${line.detached ? " rg-detached" : ""}${line.read ? " rg-read" : ""}${line.mark ? ` rg-${line.mark}` : ""}`,
       "marker-end": line.detached ? "url(#rg-bar)" : "url(#rg-arrow)",
@@ -41,9 +40,10 @@ export const Boxes = (Base) => class extends Base {
         onclick: () => this.choose(drawn), onpointerenter: () => this.hover(box.node, drawn), onpointerleave: () => this.hover(null),
         onfocus: () => this.hover(box.node, drawn), onblur: () => this.hover(null),
       }, shape, ...rows);
-      for (const [side, y, word] of [["parents", -HEIGHT / 2 - 4, view.across ? "←" : "↑"], ["children", HEIGHT / 2 + 12, view.across ? "→" : "↓"]]) {
+      // Left for parents and right for children, where boxes lie close above each other.
+      for (const [side, y, x, word] of [["parents", -HEIGHT / 2 - 4, view.across ? -52 : 52, view.across ? "←" : "↑"], ["children", HEIGHT / 2 + 12, 52, view.across ? "→" : "↓"]]) {
         const more = view.more[side][i];
-        if (more) drawn.group.append(setSvgText(svg("text", { y, x: 52, class: "rg-more" }), `${word} +${count(more)}`));
+        if (more) drawn.group.append(setSvgText(svg("text", { y, x, class: "rg-more" }), `${word} +${count(more)}`));
       }
       for (const key of box.members) this.boxOf.set(key, drawn);
       return drawn;

@@ -10,7 +10,7 @@
 //      mode   what a change does                 problem  a line of text, or ""
 //      glances  what boxes draw of arrays        flow   where gradients pass, and where they stop
 // out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle,
-//      table {key, start}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets},
+//      table {key, start, left}, mode {mode: "once" or "asked"}, compute {keys: of nodes, or null: of the targets},
 //      sight {keys: of nodes whose arrays boxes draw, now and in later frames}, flow
 //
 // The answer to a page's open carries that page's number; other pages of the same widget ignore it.
@@ -26,7 +26,7 @@ import { Known, asNode, headline } from "./known.js";
 import { arranged } from "./layout.js";
 import { Moving } from "./moving.js";
 import { Panel } from "./panel.js";
-import { pictureOf } from "./picture.js";
+import { groupWord, pictureOf } from "./picture.js";
 import { Search } from "./search.js";
 import { Seeing } from "./seeing.js";
 import { outline } from "./shapes.js";
@@ -125,9 +125,10 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
       case "frame":
         this.known.frame(message);
         this.takeGlances(message.glances ?? {});
-        for (const key of this.tables.keys()) {
+        for (const [key, { start, left }] of this.tables) { // they may hold other numbers now
           if (!message.states[key]) continue;
-          this.tables.delete(key); // it may hold other numbers now
+          if (key === this.chosen) this.askTable(key, start, left);
+          else this.tables.delete(key);
         }
         if (message.planned) this.waiting = new Set(message.planned);
         for (const told of message.controls ?? []) {
@@ -143,7 +144,8 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
         this.begin();
         break;
       case "table":
-        this.tables.set(message.key, message.table);
+        if (message.table) this.tables.set(message.key, message.table);
+        else this.tables.delete(message.key);
         break;
       case "busy":
         if (!message.busy) this.stopped = this.stopping; // what is left can go on
@@ -206,10 +208,11 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
       () => this.say({ kind: "settle" }), { hidden: true });
     this.lines = svg("g", { class: "rg-lines" });
     this.frames = svg("g", { class: "rg-frames", "aria-hidden": "true" });
+    this.names = svg("g", { class: "rg-names", "aria-hidden": "true" }); // of frames: above the lines that cross them
     this.shapes = svg("g", { class: "rg-boxes" });
     this.buildGlances();
     this.buildFlow();
-    this.canvas = svg("g", {}, this.frames, this.lines, this.crosses, this.shapes);
+    this.canvas = svg("g", {}, this.frames, this.lines, this.names, this.crosses, this.shapes);
     this.map = svg("svg", {
       class: "rg-map", role: "group", "aria-label": "graph: arrow keys move along edges, Enter explains, + and - zoom",
       onpointerdown: (event) => this.drag(event), onwheel: (event) => this.wheel(event), onkeydown: (event) => this.key(event),
@@ -362,7 +365,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     const shown = view.total - view.hidden, folded = this.boxes.filter(({ box }) => box.node == null);
     if (view.hidden) parts.push(`${count(shown)} are shown here, ${count(view.hidden)} more of this part are hidden; search finds them`);
     else if (shown < all) parts.push(`${count(shown)} are shown here`);
-    if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
+    if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${groupWord(this.fold, folded.length)}, opened by a click`);
     if (view.layer === "values" && adjoints) parts.push(`${some(adjoints, "adjoint")} in the other layer`);
     if (view.layer === "gradients") parts.push(`${some(values, "computed value")} in the other layer`);
     return parts.join("; ");

@@ -1,9 +1,9 @@
 // Arrays as figures: a line, an image, a histogram, and a table with pages.
 
 import { html, svg } from "./elements.js";
-import { count, plain, short } from "./text.js";
+import { count, fullWidth, plain, short } from "./text.js";
 
-const WIDE = 286, HIGH = 54;
+const WIDE = 286, HIGH = 54, ROWS = 20; // rows of a table, as in _figures.py
 
 /** Return the figures of an array. */
 export function figuresOf({ shape, low, high, bad, bins, line, image }) {
@@ -48,10 +48,27 @@ function picture(rows, low, high) {
   return canvas;
 }
 
-/** Return a page of a table, with buttons for the pages beside it. */
-export function tableOf({ start, total, wide, rows }, turn) {
-  const step = (to, text, label) => html("button", { type: "button", "aria-label": label, disabled: to < 0 || to >= total, onclick: () => turn(to) }, text);
-  return html("div", { class: "rg-table" }, html("table", {}, ...rows.map((row, i) => html("tr", {}, html("th", { scope: "row" }, count(start + i)),
-    ...row.map((text) => html("td", { dir: "auto" }, plain(text, 24))), ...(wide > row.length ? [html("td", {}, "…")] : [])))),
-  html("p", {}, step(start - rows.length < 0 && start > 0 ? 0 : start - 20, "◀", "former rows"), ` rows ${count(start)} to ${count(start + rows.length - 1)} of ${count(total)} `, step(start + 20, "▶", "next rows")));
+const CELL = "12px system-ui, sans-serif", BESIDE = 12; // of a cell, as in explorer.css: its font, and what is left and right of it
+
+/** Return how many columns of a page fit side by side: a number is shown whole, or not at all. */
+function columnsThatFit(start, rows, wide) {
+  const width = (text) => fullWidth(text, CELL) + BESIDE;
+  let room = wide - Math.max(...rows.map((_, i) => width(count(start + i))));
+  const columns = rows[0].map((_, j) => Math.max(...rows.map((row) => width(row[j]))));
+  const fit = columns.findIndex((one) => (room -= one) < 0);
+  return Math.max(1, fit < 0 ? columns.length : fit);
+}
+
+/** Return a page of a table that is so many pixels wide at most, with buttons for the pages around it. */
+export function tableOf({ start, left, total, wide, rows }, room, turn) {
+  const texts = rows.map((row) => row.map((text) => plain(text, 24))), fit = texts[0]?.length ? columnsThatFit(start, texts, room) : 0;
+  const step = (to, most, ask, text, label) => html("button", { type: "button", "aria-label": label, disabled: to < 0 || to >= most, onclick: () => ask(to) }, text);
+  const paged = (what, from, shown, size, most, ask, [back, on]) => html("p", {},
+    step(from > 0 ? Math.max(0, from - size) : -1, most, ask, back, `former ${what}s`),
+    shown > 1 ? ` ${what}s ${count(from)} to ${count(from + shown - 1)} of ${count(most)} ` : ` ${what} ${count(from)} of ${count(most)} `,
+    step(from + shown, most, ask, on, `next ${what}s`));
+  return html("div", { class: "rg-table" }, html("table", {}, ...texts.map((row, i) => html("tr", {}, html("th", { scope: "row" }, count(start + i)),
+    ...row.slice(0, fit).map((text) => html("td", { dir: "auto" }, text))))),
+  paged("row", start, rows.length, ROWS, total, (to) => turn(to, left), ["▲", "▼"]),
+  ...(wide > fit ? [paged("column", left, fit, fit, wide, (to) => turn(start, to), ["◀", "▶"])] : []));
 }

@@ -42,7 +42,7 @@ export class Known {
     const adjoints = computed.filter((node) => node.gradient).length;
     // Each total on the page is one of these, or a sum of them.
     this.counts = { all: present.length, leaves: present.length - computed.length, values: computed.length - adjoints, adjoints };
-    this.last = message.last;
+    this.last = message.last && asRun(message.last);
   }
 
   /** Take in states, and runs. With `part` more states are on their way, as a `rest` of the run if there was one. */
@@ -59,7 +59,7 @@ export class Known {
       states.set(key, state);
     }
     if (message.part && message.runs.length) this.foresee(message);
-    message.runs.forEach((run, i) => {
+    message.runs.map(asRun).forEach((run, i) => {
       const last = i === message.runs.length - 1;
       // Between two frames the actions of each run are known, but not all values after it.
       this.timeline.push({ run, states: last ? this.loose : new Map(), whole: last, changes: last ? this.changes : new Map() });
@@ -167,6 +167,11 @@ export function asNode([key, name, type, op, gradient, marks, cutoff, line, gone
   return { key, name, type, op, gradient, marks, cutoff, line, gone, scope, named };
 }
 
+/** Return a run with the milliseconds of its nodes by their keys. */
+export function asRun({ timed, nanoseconds, ...run }) {
+  return { ...run, times: new Map(timed.map((key, i) => [key, nanoseconds[i] / 1e6])) };
+}
+
 export function asState([state, outcome, version, shape, value, ms, error]) {
   return { state, outcome, version, shape, value, ms, error };
 }
@@ -191,7 +196,7 @@ export function headline(run, states, { nodes, counts }) {
     if (state.ms == null) known = false;
     else all += state.ms;
   }
-  const spent = run.ran.reduce((sum, key) => sum + (run.times[key] ?? 0), 0);
+  const spent = run.ran.reduce((sum, key) => sum + (run.times.get(key) ?? 0), 0);
   if (run.ran.length && run.ran.length < run.nodes) {
     const factor = known && spent > 0 ? all / spent : run.nodes / run.ran.length;
     const what = known && spent > 0 ? "less work" : "fewer nodes";

@@ -39,7 +39,7 @@ export const Panel = (Base) => class extends Base {
     this.panelTold = signature;
     const rows = [
       ["state", WORDS[lookOf(state)]], ["version", state && String(state.version)],
-      ["value", state && (facts?.value || state.value), "pre"], ["was", state && !state.value && state.was], ["type", state?.shape],
+      ["value", state && !page && (facts?.value || state.value), "pre"], ["was", state && !state.value && state.was], ["type", state?.shape],
       ["error", state?.error], ["computed by", isLeaf(node) ? node.type : node.op],
       ["cutoff", facts?.cutoff || (node.cutoff ? "yes" : "")], ["marks", node.marks.join(", ")],
       ["time", state?.ms == null ? "" : time(state.ms)], ["gradient norm", facts?.gradient], ["built at", this.known.lines[node.line]],
@@ -48,7 +48,7 @@ export const Panel = (Base) => class extends Base {
     for (const [word, text, tag] of rows) {
       if (!text) continue;
       const shown = tag === "pre" ? html("pre", { dir: "auto" }, plainLines(text)) : html("span", { dir: "auto" }, plain(text, 1000));
-      list.append(html("dt", {}, word), html("dd", {}, shown));
+      list.append(html("dt", {}, word), html("dd", { class: tag === "pre" && facts?.figures ? "rg-whole" : "" }, shown));
     }
     const link = ([key, text]) => html("li", {}, html("button", { type: "button", dir: "auto", onclick: () => this.goToNode(key) }, text));
     const parents = (this.known.parents.get(node.key) ?? []).map((key) => {
@@ -65,10 +65,14 @@ export const Panel = (Base) => class extends Base {
       html("h3", { dir: "auto" }, plain(node.name, 300)),
       ...(facts?.text ? [html("pre", { class: "rg-why", dir: "auto" }, plainLines(this.whyText(facts)))] : []),
       ...(this.live && this.at == null && state?.state === "stale" ? [html("button", { type: "button", class: "rg-go", onclick: () => this.compute(node.key) }, "compute this node")] : []),
-      ...(facts?.figures ? [figuresOf(facts.figures), ...(!this.live ? [] : page ? [tableOf(page, (start) => this.say({ kind: "table", key: node.key, start }))]
-        : [html("button", { type: "button", onclick: () => this.say({ kind: "table", key: node.key, start: 0 }) }, "as a table")])] : []),
+      ...(facts?.figures ? [figuresOf(facts.figures), ...(!this.live ? [] : page ? [tableOf(page, this.panel.clientWidth - 34, (start, left) => this.askTable(node.key, start, left))]
+        : [html("button", { type: "button", onclick: () => this.askTable(node.key, 0, 0) }, "as a table")])] : []),
       list,
       ...listed("computed from", parents), ...listed("used by", children));
+  }
+
+  askTable(key, start, left) {
+    this.say({ kind: "table", key, start, left });
   }
 
   /** A live gradient, whose norm is shown, may not have been added to `.grad`. */

@@ -81,10 +81,10 @@ class Groups {
     return place;
   }
 
-  /** Put a node into the box of its group, if none of its parents comes after that; else into a new one. */
+  /** Put a node into the first box of its group that none of its parents comes after, as in _parts.py; else into a new one. */
   take(key, group, parents) {
     const from = new Set(parents.filter((parent) => this.of.has(parent)).map((parent) => this.of.get(parent)));
-    const found = group && [...(this.parts.get(group.key) ?? [])].reverse().find((place) => {
+    const found = group && (this.parts.get(group.key) ?? []).find((place) => {
       const fresh = new Set([...from].filter((one) => one !== place && !this.next[one].has(place)));
       return !fresh.size || !this.reaches(place, fresh);
     });

@@ -9,10 +9,12 @@ async function unpacked({ type, textContent }) {
   return JSON.parse(await new Response(stream).text());
 }
 
+const place = document.getElementById("page");
+place.replaceChildren(); // the picture that stands there without scripts
 const listeners = new Set();
 const tell = (message) => listeners.forEach((listener) => listener(message));
 explorer.render({
-  el: document.getElementById("page"),
+  el: place,
   model: {
     on: (_, listener) => listeners.add(listener),
     off: (_, listener) => listeners.delete(listener),

@@ -2,12 +2,13 @@
 
 import { html, put, setText, svg } from "./elements.js";
 import { HEIGHT, WIDTH } from "./shapes.js";
-import { count, plain, some, time } from "./text.js";
+import { count, fitted, plain, some, time } from "./text.js";
 
 const FOLDS = { scope: "fold scopes", op: "fold by op", level: "fold by level", none: "fold nothing" };
 const COLOURS = { state: "colour: state", time: "colour: time", age: "colour: runs since it ran", size: "colour: magnitude", gradient: "colour: gradient" };
 const MOST_RANKED = 20, MINI = 150;
 const FLAMES = 286; // least width of the times by scope
+const FLAME = "11px system-ui, sans-serif"; // as in explorer.css
 
 export const Seeing = (Base) => class extends Base {
   buildSeeing() {
@@ -139,7 +140,7 @@ export const Seeing = (Base) => class extends Base {
     const told = `profile ${at} ${this.known.dropped}`;
     if (told === this.panelTold) return;
     this.panelTold = told;
-    const nodes = Object.entries(run?.times ?? {}).map(([key, ms]) => [this.known.nodes.get(+key), ms]).filter(([node]) => node).sort((a, b) => b[1] - a[1]);
+    const nodes = [...run?.times ?? []].map(([key, ms]) => [this.known.nodes.get(key), ms]).filter(([node]) => node).sort((a, b) => b[1] - a[1]);
     const all = nodes.reduce((sum, [, ms]) => sum + ms, 0);
     this.panel.replaceChildren(
       html("button", { type: "button", class: "rg-close", "aria-label": "close", onclick: () => this.dismiss() }, "×"),
@@ -172,7 +173,7 @@ export const Seeing = (Base) => class extends Base {
       deep = Math.max(deep, depth);
       drawn.push(svg("g", { class: "rg-flame", onclick: () => part.key != null && this.goToNode(part.key) },
         svg("rect", { x, y: depth * high, width: Math.max(width - 0.5, 0.5), height: high - 1, style: `fill: color-mix(in oklab, var(--heat) ${25 + Math.round(60 * part.ms / all)}%, var(--page))` }),
-        put(svg("title"), {}, [`${plain(part.name, 80)}: ${time(part.ms)}`]), ...(width > 34 ? [put(svg("text", { x: x + 3, y: depth * high + 12 }), {}, [plain(part.name, Math.floor(width / 6.5))])] : [])));
+        put(svg("title"), {}, [`${plain(part.name, 80)}: ${time(part.ms)}`]), ...(width > 34 ? [put(svg("text", { x: x + 3, y: depth * high + 12 }), {}, [fitted(plain(part.name), FLAME, width - 6)])] : [])));
       let left = x;
       for (const inner of [...part.inner.values()].sort((a, b) => b.ms - a.ms)) {
         queue.push([inner, left, depth + 1]);

@@ -45,15 +45,20 @@ export function time(ms) {
   return ms >= 0.1 ? `${ms.toPrecision(3)} ms` : `${(ms * 1000).toPrecision(3)} µs`;
 }
 
-export const ruler = document.createElement("canvas").getContext("2d");
+const ruler = document.createElement("canvas").getContext("2d");
+/** Return how wide a text is, in pixels. */
+export function fullWidth(text, font) {
+  ruler.font = font;
+  return ruler.measureText(text).width;
+}
+
 /** Return the text, cut to a width in pixels. */
 export function fitted(text, font, width) {
-  ruler.font = font;
-  if (ruler.measureText(text).width <= width) return text;
+  if (fullWidth(text, font) <= width) return text;
   let low = 0, high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (ruler.measureText(text.slice(0, middle) + "…").width <= width) low = middle;
+    if (fullWidth(text.slice(0, middle) + "…", font) <= width) low = middle;
     else high = middle - 1;
   }
   return text.slice(0, low) + "…";

@@ -1,0 +1,77 @@
+"""Words of the map lie over no others, and end where their room ends."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+import reactgrad as rg
+from tests.viz.browser import need
+from tests.viz.live import live
+
+need("pygraphviz")
+pytestmark = pytest.mark.slow  # a browser has to start
+
+# Pairs of words that lie over each other, or of a word and a box that it does not belong to.
+COVERED = """map => {
+  const inside = ({ left, right, top, bottom }) =>
+    ({ left: left + 1, right: right - 1, top: top + 1, bottom: bottom - 1 });
+  const words = [...map.querySelectorAll(".rg-more, .rg-names text")];
+  const shapes = [...map.querySelectorAll(".rg-shape")];
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const found = [];
+  words.forEach((word, i) => {
+    const place = inside(word.getBoundingClientRect());
+    for (const other of [...words.slice(0, i), ...shapes]) {
+      if (meet(place, inside(other.getBoundingClientRect()))) found.push([word.textContent, other.textContent]);
+    }
+  });
+  return found;
+}"""
+
+
+def scattered() -> tuple[rg.Graph, Any]:
+    """A graph of which only a part is shown, across."""
+    random, g = Random(3), rg.Graph()
+    nodes = [g.input(float(n), name=f"x{n}") for n in range(100)]
+    for _ in range(900):
+        nodes.append(random.choice(nodes[-400:]) * random.choice(nodes[-400:]))
+    answer = rg.stack(nodes[-3:]).sum()
+    answer.name = "answer"
+    g.forward(answer)
+    return g, (nodes, answer)
+
+
+def test_numbers_of_hidden_neighbours_cover_nothing(chromium_page: Any) -> None:
+    g, _kept = scattered()
+    with live(chromium_page, g) as seen:
+        words = seen.page.locator(".rg-more").all_text_contents()
+        assert {word[0] for word in words} == {"←", "→"}
+        assert seen.page.locator(".rg-map").evaluate(COVERED) == []
+
+
+def test_times_by_scope_have_whole_words_or_say_that_they_are_cut(chromium_page: Any) -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    with g.scope("accumulated"):
+        ends = [rg.tanh(x * float(n)) for n in range(40)]
+    y = rg.stack(ends).sum()
+    g.forward(y)
+    with live(chromium_page, g, size=(800, 900)) as seen:
+        seen.page.get_by_label("x, as a number").fill("2")
+        seen.until(lambda: "ran 82 of" in seen.text(".rg-status"))
+        seen.page.get_by_label("where the time of this run goes").click()
+        wide = """all => all.map(one => {
+          const text = one.querySelector("text"), room = one.querySelector("rect").getBoundingClientRect().width;
+          const title = one.querySelector("title").textContent;
+          return [title, text?.textContent ?? null, text ? text.getComputedTextLength() : 0, room];
+        })"""
+        flames = seen.page.locator(".rg-flame").evaluate_all(wide)
+        assert len(flames) > 20
+        told = [(title.split(":")[0], text, length, room) for title, text, length, room in flames]
+        assert any(text for _, text, _, _ in told)
+        for name, text, length, room in told:
+            assert length <= room
+            assert text is None or text == name or text.endswith("…")
