@@ -7,7 +7,7 @@
 - ``_json``: attributes, values and functions as JSON, and back.
 - ``_checkpoint``: states of models, optimisers and loaders in one file; ``_checkpoint_folder`` keeps the best.
 - ``_tree``: such states as JSON and tensors. ``_strict_json``, ``_tensor_file``: files that are not trusted.
-- ``_weights``: what PyTorch has written; ``_narrow_floats``: its short floats.
+- ``_weights``, ``_pickle_steps``: what PyTorch has written; ``_narrow_floats``: its short floats.
 - ``_networkx``: the same state as a networkx graph, and back.
 - ``_format``: names, dtypes and the checksum, which saving and loading share.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import io
 import math
 import os
-import pickletools
 import struct
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,11 +21,16 @@ import numpy as np
 from reactgrad._errors import LoadError
 from reactgrad.io._json import MOST_AXES
 from reactgrad.io._narrow_floats import BITS, widened
+from reactgrad.io._pickle_steps import steps
 from reactgrad.io._tensor_file import read_tensors
 
 Array = np.ndarray[Any, Any]
 
 MOST_PICKLE = 1 << 28
+MOST_STEPS = 1 << 20  # of a pickle, beside those of tensors:
+MOST_STEPS_EACH = 64  # of which each has about 30, and a storage of its own
+MOST_OPEN = 1 << 10
+MOST_STACK = 1 << 16
 MOST_REPEATED = (
     1 << 24
 )  # numbers of a tensor that repeats those of its storage, as ``expand`` makes them
@@ -161,6 +166,10 @@ class _Storages:
         self._left -= entry.file_size
         return self._archive.read(entry)
 
+    def most_steps(self) -> int:
+        """Return how many steps a pickle may have that names these storages."""
+        return MOST_STEPS + MOST_STEPS_EACH * len(self._archive.namelist())
+
     def array(self, key: str, dtype: str, count: int | None = None) -> Array:
         """Return a storage as one row of numbers, which tensors are views of."""
         if key not in self._read:
@@ -287,84 +296,125 @@ _MARK = object()
 
 
 class _Machine:
-    """Runs a pickle whose opcodes are those of plain data. What it calls stands in ``_GLOBALS``."""
+    """Runs a pickle whose opcodes are those of plain data. What it calls stands in ``_GLOBALS``.
+
+    What a file can make it do is limited: steps by the storages that there are, marks that wait for their end, and the
+    stack by what picklers write, who close a list or a dict after each 1,000 elements.
+    """
 
     def __init__(self, storages: _Storages) -> None:
         self._storages = storages
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
+        self._open = 0  # marks on the stack
+        self._steps: dict[str, Callable[[Any], object]] = {
+            "PROTO": _nothing,
+            "FRAME": _nothing,
+            **dict.fromkeys(_LITERALS, self._stack.append),
+            **{name: partial(self._constant, value) for name, value in _CONSTANTS.items()},
+            **{name: partial(self._empty, kind) for name, kind in _EMPTY.items()},
+            **dict.fromkeys(("BINPUT", "LONG_BINPUT", "MEMOIZE"), self._remember),
+            **dict.fromkeys(("BINGET", "LONG_BINGET"), self._recall),
+            "MARK": self._mark,
+            "GLOBAL": self._global,
+            "STACK_GLOBAL": self._stack_global,
+            "REDUCE": self._call,
+            "BINPERSID": self._storage,
+            "BUILD": self._build,
+            **{f"TUPLE{count}": partial(self._tuple, count) for count in (1, 2, 3)},
+            "TUPLE": partial(self._tuple, None),
+            "APPEND": partial(self._append, False),
+            "APPENDS": partial(self._append, True),
+            "SETITEM": partial(self._put, False),
+            "SETITEMS": partial(self._put, True),
+        }
 
     def run(self, program: bytes) -> Any:
+        most, stack, known = self._storages.most_steps(), self._stack, self._steps
         try:
-            for opcode, argument, _ in pickletools.genops(program):
-                if opcode.name == "STOP":
-                    return self._stack.pop()
-                self._step(opcode.name, argument)
+            for count, (name, argument) in enumerate(steps(program)):
+                if name == "STOP":
+                    return stack.pop()
+                if count == most:
+                    raise LoadError(
+                        f"its pickle has more than {most:,} steps. Save model.state_dict(), with long lists of numbers "
+                        "as tensors"
+                    )
+                step = known.get(name)
+                if step is None:
+                    raise LoadError(f"its pickle has the opcode {name}, which data do not need")
+                step(argument)
+                if len(stack) > MOST_STACK:
+                    raise LoadError(f"its pickle has more than {MOST_STACK:,} things on its stack")
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, LoadError):
                 raise
             raise LoadError(f"its pickle is damaged ({error!s:.200})") from error
         raise LoadError("its pickle has no end")
 
-    def _step(self, name: str, argument: Any) -> None:
+    def _constant(self, value: Any, argument: Any) -> None:
+        self._stack.append(value)
+
+    def _empty(self, kind: Callable[[], Any], argument: Any) -> None:
+        self._stack.append(kind())
+
+    def _remember(self, at: Any) -> None:
+        self._memo[len(self._memo) if at is None else at] = self._stack[-1]
+
+    def _recall(self, at: Any) -> None:
+        self._stack.append(self._memo[at])
+
+    def _mark(self, argument: Any) -> None:
+        self._open += 1
+        if self._open > MOST_OPEN:
+            raise LoadError(f"its pickle nests more than {MOST_OPEN:,} containers")
+        self._stack.append(_MARK)
+
+    def _global(self, name: str) -> None:
+        if name not in _GLOBALS:
+            raise LoadError(
+                f"its pickle names {name.replace(' ', '.')!r:.100}, which is no tensor or plain container, and "
+                "is not run. Save model.state_dict(), and only numbers and texts beside it"
+            )
+        self._stack.append(_GLOBALS[name])
+
+    def _stack_global(self, argument: Any) -> None:
+        second, first = self._stack.pop(), self._stack.pop()
+        self._global(f"{first} {second}" if type(first) is type(second) is str else "")
+
+    def _call(self, argument: Any) -> None:
+        arguments, called = self._stack.pop(), self._stack.pop()
+        if type(called) is not _Call or type(arguments) is not tuple:
+            raise LoadError("its pickle calls something that is no function")
+        if called.function is dict and arguments:
+            raise LoadError("its pickle makes an OrderedDict of something")
+        self._stack.append(called.function(*arguments))
+
+    def _build(self, argument: Any) -> None:  # `_metadata` of an OrderedDict
+        self._stack.pop()
+        if type(self._stack[-1]) is not dict:
+            raise LoadError("its pickle sets attributes of something that is no dict")
+
+    def _tuple(self, count: int | None, argument: Any) -> None:
         stack = self._stack
-        if name in _CONSTANTS:
-            stack.append(_CONSTANTS[name])
-        elif name in _LITERALS:
-            stack.append(argument)
-        elif name in _EMPTY:
-            stack.append(_EMPTY[name]())
-        elif name in ("BINPUT", "LONG_BINPUT"):
-            self._memo[argument] = stack[-1]
-        elif name == "MEMOIZE":
-            self._memo[len(self._memo)] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET"):
-            stack.append(self._memo[argument])
-        elif name in ("PROTO", "FRAME"):
-            pass
-        elif name == "MARK":
-            stack.append(_MARK)
-        elif name in ("GLOBAL", "STACK_GLOBAL"):
-            if name == "STACK_GLOBAL":
-                second, first = stack.pop(), stack.pop()
-                argument = f"{first} {second}" if type(first) is type(second) is str else ""
-            if argument not in _GLOBALS:
-                raise LoadError(
-                    f"its pickle names {argument.replace(' ', '.')!r:.100}, which is no tensor or plain container, and "
-                    "is not run. Save model.state_dict(), and only numbers and texts beside it"
-                )
-            stack.append(_GLOBALS[argument])
-        elif name == "REDUCE":
-            arguments, called = stack.pop(), stack.pop()
-            if type(called) is not _Call or type(arguments) is not tuple:
-                raise LoadError("its pickle calls something that is no function")
-            if called.function is dict and arguments:
-                raise LoadError("its pickle makes an OrderedDict of something")
-            stack.append(called.function(*arguments))
-        elif name == "BINPERSID":
-            stack.append(self._storage(stack.pop()))
-        elif name == "BUILD":  # `_metadata` of an OrderedDict
-            stack.pop()
-            if type(stack[-1]) is not dict:
-                raise LoadError("its pickle sets attributes of something that is no dict")
-        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
-            count = int(name[-1])
-            if len(stack) < count:
-                raise IndexError("its stack is empty")
-            stack[-count:] = [tuple(stack[-count:])]
-        elif name == "TUPLE":
+        if count is None:
             stack.append(tuple(self._marked()))
-        elif name in ("APPEND", "APPENDS"):
-            items = [stack.pop()] if name == "APPEND" else self._marked()
-            if type(stack[-1]) is not list:
-                raise LoadError("its pickle appends to something that is no list")
-            stack[-1].extend(items)
-        elif name in ("SETITEM", "SETITEMS"):
-            flat = [stack.pop(-2), stack.pop()] if name == "SETITEM" else self._marked()
-            for key, value in zip(flat[::2], flat[1::2], strict=True):
-                _put(stack[-1], key, value)
-        else:
-            raise LoadError(f"its pickle has the opcode {name}, which data do not need")
+            return
+        if len(stack) < count:
+            raise IndexError("its stack is empty")
+        stack[-count:] = [tuple(stack[-count:])]
+
+    def _append(self, several: bool, argument: Any) -> None:
+        items = self._marked() if several else [self._stack.pop()]
+        if type(self._stack[-1]) is not list:
+            raise LoadError("its pickle appends to something that is no list")
+        self._stack[-1].extend(items)
+
+    def _put(self, several: bool, argument: Any) -> None:
+        stack = self._stack
+        flat = self._marked() if several else [stack.pop(-2), stack.pop()]
+        for key, value in zip(flat[::2], flat[1::2], strict=True):
+            _put(stack[-1], key, value)
 
     def _marked(self) -> list[Any]:
         """Return what lies above the last mark, and take both away."""
@@ -375,15 +425,20 @@ class _Machine:
                 raise IndexError("there is no mark")
         items = self._stack[at + 1 :]
         del self._stack[at:]
+        self._open -= 1
         return items
 
-    def _storage(self, named: Any) -> _Storage:
-        kind, storage, key, _, count = named
+    def _storage(self, argument: Any) -> None:
+        kind, storage, key, _, count = self._stack.pop()
         if kind != "storage" or type(storage) is not _Kind or type(key) is not str:
             raise LoadError("its pickle names something outside that is no storage")
         if type(count) is not int:
             raise LoadError("a storage has no number of elements")
-        return _Storage(self._storages, key, storage.dtype, count)
+        self._stack.append(_Storage(self._storages, key, storage.dtype, count))
+
+
+def _nothing(argument: Any) -> None:
+    pass
 
 
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}

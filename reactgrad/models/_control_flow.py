@@ -10,7 +10,7 @@ import reactgrad as rg
 from reactgrad.models._call import Call, checked, constant, converts
 from reactgrad.models._layout import cut
 
-MAX_STEPS: Final = 10_000
+MAX_STEPS: Final = 5_000
 
 
 def _body(call: Call, name: str, given: list[Any]) -> list[Any]:

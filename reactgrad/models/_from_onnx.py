@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from reactgrad.models._onnx_file import checked_model, sources, subgraphs
 from reactgrad.models._tensors import array_of, dtype_of
 
 Values = dict[str, Any]
+MAX_INPUT: Final = 1 << 31  # numbers of one
 # Ops that arrange and change integers of which a part is known.
 KEEPING = frozenset(
     {"Gather", "Slice", "Concat", "Squeeze", "Unsqueeze", "Identity", "Cast", "Add", "Sub", "Mul"}
@@ -71,7 +73,12 @@ def from_onnx(
     """
     model, folder = checked_model(source)
     build = _Build(graph if graph is not None else rg.Graph(), model, folder)
-    inputs, outputs = build.whole(dict(constants or {}), dict(shapes or {}))
+    try:
+        inputs, outputs = build.whole(dict(constants or {}), dict(shapes or {}))
+    except MemoryError as error:
+        raise ModelError(
+            f"This model computes constants that are larger than the memory of this machine ({error})."
+        ) from error
     return Model(build.graph, inputs, outputs, build.params)
 
 
@@ -285,6 +292,12 @@ class _Build:
                 d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
                 for d in tensor.shape.dim
             ]
+        size = math.prod([max(n, 1) for n in shape if n is not None])
+        if size > MAX_INPUT:
+            raise ModelError(
+                f"The input {value.name!r} is declared with shape {tuple(shape)}, which is {size} numbers; at most "
+                f"{MAX_INPUT} are read. The file is damaged, or shapes={{{value.name!r}: (...)}} says what it is."
+            )
         return self.graph.input(shape=tuple(shape), dtype=dtype, name=value.name)
 
     def _output(self, found: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.models._call import Call, checked, converts, lifted
 
-MAX_ELEMENTS: Final = 1 << 28
+MAX_ELEMENTS: Final = 1 << 24
 
 
 def affordable(call: Call, shape: Any) -> tuple[int, ...]:

@@ -15,6 +15,8 @@ from reactgrad.models._errors import ModelError, OpError
 STANDARD: Final = ("", "ai.onnx")
 MAX_NODES: Final = 1_000_000
 MAX_DEPTH: Final = 32
+# What stands for a name that is no text: protobuf gives the bytes as they are.
+_NAMED: Final = ("op_type", "domain", "name")
 
 
 def onnx_package(does: str = "rg.from_onnx parses") -> Any:
@@ -142,6 +144,7 @@ def check_graph(graph: Any, outer: frozenset[str], depth: int) -> None:
     The order of the file stays where it is one. Nothing is allocated but the names.
     """
     place = f"graph {graph.name!r}" if graph.name else "the graph"
+    _check_names(graph, place)
     if depth > MAX_DEPTH:
         raise ModelError(f"{place} is nested more than {MAX_DEPTH} deep: no model needs that.")
     if len(graph.node) > MAX_NODES:
@@ -189,6 +192,19 @@ def check_graph(graph: Any, outer: frozenset[str], depth: int) -> None:
     for node in graph.node:
         for inner in subgraphs(node):
             check_graph(inner, frozenset(known | made.keys()), depth + 1)
+
+
+def _check_names(graph: Any, place: str) -> None:
+    """Refuse names that are no text."""
+    names = [one.name for part in (graph.input, graph.output, graph.initializer) for one in part]
+    for node in graph.node:
+        names += [getattr(node, field) for field in _NAMED]
+        names += [*node.input, *node.output, *[one.name for one in node.attribute]]
+    wrong = next((one for one in names if not isinstance(one, str)), None)
+    if wrong is not None:
+        raise ModelError(
+            f"{place} has the name {wrong!r:.60}, which is no text. The file is damaged: export it again."
+        )
 
 
 def _order(waiting: list[set[int]], consumers: dict[int, list[int]]) -> list[int]:

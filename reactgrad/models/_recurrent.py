@@ -9,7 +9,9 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad.models._call import Call, checked, converts
-from reactgrad.models._control_flow import MAX_STEPS
+
+MAX_STEPS: Final = 10_000
+MAX_STATES: Final = 1 << 24
 
 Function = Callable[[Any], Any]
 # From ONNX's names to functions of a value, alpha and beta; the defaults of alpha and beta.
@@ -79,6 +81,10 @@ class _Layer:
         self.lengths = call.static(4).reshape(-1) if call.has(4) else None
         checked(
             self.steps <= MAX_STEPS, f"{call} takes {self.steps} steps, each with nodes of its own."
+        )
+        checked(
+            self.batch * self.size <= MAX_STATES,
+            f"{call} begins with {self.batch} states of {self.size} numbers: at most {MAX_STATES} numbers are made.",
         )
 
     def first(self, i: int, direction: int) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import Call, converts, lifted
+from reactgrad.models._call import Call, checked, converts, lifted
 from reactgrad.models._layout import affordable
+
+MAX_PADS: Final = 1 << 12
 
 
 class _Windows:
@@ -34,6 +36,10 @@ class _Windows:
                 )
         elif mode == "VALID":
             pads = [0] * (2 * n)
+        checked(
+            max(pads, default=0) <= MAX_PADS,
+            f"{call} has pads {pads}: at most {MAX_PADS} on a side. The file is damaged: export it again.",
+        )
         self.before, self.after = tuple(pads[:n]), tuple(pads[n:])
         self.beyond = [0] * n  # what windows reach behind the padding, where lengths are rounded up
         self.places = []

@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import pickle
+import pickletools
 import shutil
 import tracemalloc
 import zipfile
@@ -21,7 +22,8 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.io import _format
+from reactgrad.io import _format, _weights
+from reactgrad.io._pickle_steps import steps
 from tests.io.files import same
 
 FOLDER = Path(__file__).parent / "files_of_torch"
@@ -267,7 +269,11 @@ def test_tensors_that_cannot_be_are_named(tmp_path: Path, made: Any, reason: str
         (b"]0.", "has the opcode POP"),
         (b"\x80\x02}", "its pickle"),
         (b"\x8d" + (1 << 60).to_bytes(8, "little") + b"abc.", "its pickle is damaged"),
-        (b"\x8b" + (1 << 30).to_bytes(4, "little") + b"abc.", "its pickle is damaged"),
+        (b"\x8b" + (1 << 30).to_bytes(4, "little") + b"abc.", "has the opcode LONG4"),
+        (b"X\0\0\0\x40abc.", "its pickle is damaged"),
+        (b"ctorch\nSize", "its pickle is damaged"),
+        (b"J\0", "its pickle is damaged"),
+        (b"\xff.", "its pickle is damaged"),
         (b"].", "it holds a list, and no state dict"),
         (b"}h\x07.", "its pickle is damaged"),
         (b"Kat.", "its pickle is damaged"),
@@ -275,6 +281,76 @@ def test_tensors_that_cannot_be_are_named(tmp_path: Path, made: Any, reason: str
 )
 def test_damaged_pickles_are_refused(tmp_path: Path, code: bytes, reason: str) -> None:
     assert reason in message(zipped(tmp_path / "x.pt", code))
+
+
+MANY = 100_000
+
+# A program again and again, and how many steps of it are made before it is refused.
+ENDLESS: list[tuple[bytes, int, str]] = [
+    (b"(", 1025, "nests more than 1,024 containers"),
+    (b"N", 3001, "more than 3,000 things on its stack"),
+    (b"(t", 6001, "more than 3,000 things on its stack"),
+    (b"Nq\0", 6001, "more than 3,000 things on its stack"),
+    (b"\x80\2", 10_001, "more than 10,000 steps"),
+    (b"(e", 10_001, "more than 10,000 steps"),
+    (b"Na", 10_001, "more than 10,000 steps"),
+]
+
+
+@pytest.mark.parametrize(("code", "most", "reason"), ENDLESS)
+def test_programs_that_do_not_end_are_refused_after_few_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: bytes, most: int, reason: str
+) -> None:
+    monkeypatch.setattr(_weights, "MOST_STACK", 3000)
+    monkeypatch.setattr(_weights, "MOST_STEPS", 10_000)
+    monkeypatch.setattr(_weights, "MOST_STEPS_EACH", 0)
+    made, read = [0], _weights.steps
+
+    def counted(program: bytes) -> Any:
+        for step in read(program):
+            made[0] += 1
+            yield step
+
+    monkeypatch.setattr(_weights, "steps", counted)
+    assert reason in message(zipped(tmp_path / "x.pt", b"]" + code * MANY + b"."))
+    assert made[0] - 1 <= most
+
+
+def test_five_million_marks_are_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, read = [0], _weights.steps
+
+    def counted(program: bytes) -> Any:
+        for step in read(program):
+            made[0] += 1
+            yield step
+
+    monkeypatch.setattr(_weights, "steps", counted)
+    assert "nests more than" in message(zipped(tmp_path / "x.pt", b"(" * 5_000_000))
+    assert made[0] == _weights.MOST_OPEN + 1
+
+
+def test_long_lists_and_dicts_are_within_the_limits(tmp_path: Path) -> None:
+    state = {"losses": list(range(70_000)), "words": {str(i): i for i in range(70_000)}}
+    for protocol in (2, 4):
+        path = zipped(tmp_path / "x.pt", pickle.dumps(state, protocol))
+        assert rg.load_weights(path) == state
+
+
+def test_steps_are_those_of_the_standard_library() -> None:
+    thing = [
+        {"a": 1.5, "ü": (1, -2, 3 << 9, -(1 << 40)), "b" * 300: None},
+        b"xyz",
+        [True, False] * 9,
+    ]
+    for protocol in (2, 3, 4):
+        code = pickle.dumps(thing, protocol)
+        expected = [(one.name, argument) for one, argument, _ in pickletools.genops(code)]
+        found = list(steps(code))
+        assert [name for name, _ in found] == [name for name, _ in expected]
+        for (name, argument), (_, other) in zip(found, expected, strict=True):
+            assert argument == other, name
 
 
 def test_archives_that_are_no_files_of_torch_are_refused(tmp_path: Path) -> None:

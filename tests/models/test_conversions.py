@@ -178,7 +178,7 @@ def test_a_loop_without_end_is_refused():
     proto = graph_of("Identity", [()])
     del proto.graph.node[:]
     proto.graph.node.append(node)
-    with pytest.raises(ModelError, match="take more than 10000 steps"):
+    with pytest.raises(ModelError, match="take more than 5000 steps"):
         rg.from_onnx(proto)
 
 
