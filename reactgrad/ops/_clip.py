@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from numpy._core import umath
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
@@ -105,4 +105,5 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     return apply(CLIP, (x, *[b for _, b in bounds]), (kinds,)) if bounds else alias(x)
 
 
-UFUNCS[np._core.umath.clip] = clip  # what methods of arrays and of numbers call: `array.clip(var)`
+# What methods of arrays and of numbers call, `array.clip(var)`.
+UFUNCS[umath.clip] = clip  # type: ignore[attr-defined] - missing in NumPy's stubs
