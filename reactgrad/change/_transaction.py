@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
+from weakref import ref
 
 from reactgrad._errors import BlockError
 from reactgrad.change._edits import Edits, innermost, void_inside
@@ -14,6 +15,7 @@ from reactgrad.change._set import make_waiting_sets
 from reactgrad.core._core import Core
 from reactgrad.core._held import held
 from reactgrad.core._observer_errors import conclude
+from reactgrad.core._twins import enter_followed
 from reactgrad.scheduler import block
 
 
@@ -76,7 +78,7 @@ def transaction(graph: Core, /) -> Iterator[None]:
                 finally:
                     if owner is not None:
                         lock.drop(owner)
-                        graph._followed.pop(holding, None)
+                        graph._followed.pop(ref(holding), None)
                 if first and innermost(graph) is not None:
                     raise BlockError.of("a transaction")
         except BaseException:
@@ -95,4 +97,4 @@ def _break_off(graph: Core, holding: held) -> None:
     """Take back what the open transactions have changed, before another task uses the graph."""
     graph._scheduler.notes.break_off(partial(give_back, graph))
     holding.end_early()
-    graph._followed[holding] = None  # so that the task of the block takes no fast path
+    enter_followed(graph, holding)  # so that the task of the block takes no fast path

@@ -80,7 +80,7 @@ class Core(Generic[V]):
         self._lineage: list[tuple[weakref.ref[Any], int]] = []
         # Forks of this graph that are being computed: one entry for each computation under way. And
         # an entry of its observers while their sets wait: then, too, no read takes the fast path.
-        self._followed: dict[object, Any] = {}
+        self._followed: dict[object, None] = {}
 
     @property
     def seed(self) -> int:

@@ -87,7 +87,7 @@ class held:
     Blocks nest; the outermost one calls.
     """
 
-    __slots__ = ("_before", "_graph")
+    __slots__ = ("__weakref__", "_before", "_graph")
 
     def __init__(self, graph: Core) -> None:
         self._graph = graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
+from weakref import ref
 
 from reactgrad._errors import GraphError
 from reactgrad.core._core import Core, V
@@ -38,30 +39,46 @@ def twin_of(graph: Core[V], var: Handle) -> V:
 
 
 # The fork that this thread or task is computing. Its functions may hold Vars of its origins.
-_computed: ContextVar[Core | None] = ContextVar("reactgrad_computed_fork", default=None)
+_computed: ContextVar[ref[Core] | None] = ContextVar("reactgrad_computed_fork", default=None)
+
+
+class _Computation:
+    """A computation of a fork under way; its frame holds it, and nobody else."""
+
+    __slots__ = ("__weakref__", "fork")
+
+    def __init__(self, fork: ref[Core]) -> None:
+        self.fork = fork
+
+
+def enter_followed(graph: Core, mark: object) -> None:
+    """Let no read of ``graph`` take the fast path as long as ``mark`` lives, wherever an error comes."""
+    followed = graph._followed
+    followed[ref(mark, followed.pop)] = None
 
 
 def following(fork: Core, compute: Callable[[], _T]) -> _T:
     """Call ``compute``; what functions read from an origin meanwhile is read from its twin in the fork."""
-    # An error may come between any two lines. All that is needed to undo the two changes is ready before the first
-    # one, each may be undone without having been made, and either undone is enough: `computed_fork` asks for both.
-    before, mark = _computed.get(), object()
-    origins = [graph for origin, _ in fork._lineage if (graph := origin()) is not None]
+    # An error may come between any two lines. The entries go with the frame; that, or that the former fork is back,
+    # is enough: `computed_fork` asks for both.
+    before, found = _computed.get(), ref(fork)
+    mark = _Computation(found)
     try:
-        try:
-            for graph in origins:
-                graph._followed[mark] = fork
-            _computed.set(fork)
-            return compute()
-        finally:
-            _computed.set(before)
+        for graph in [graph for origin, _ in fork._lineage if (graph := origin()) is not None]:
+            enter_followed(graph, mark)
+        _computed.set(found)
+        return compute()
     finally:
-        for graph in origins:
-            graph._followed.pop(mark, None)
+        _computed.set(before)
+        del mark  # a traceback may hold this frame
 
 
 def computed_fork(graph: Core) -> Core | None:
     """Return the fork of ``graph`` that the calling thread computes, ``None`` if it computes none."""
-    fork = _computed.get()
+    found = _computed.get()
     # Other threads may write the dict meanwhile: the list is made in one step.
-    return fork if fork is not None and fork in [*graph._followed.values()] else None
+    entries = () if found is None else [*graph._followed]
+    under_way = [one() for one in entries if isinstance(one, ref)]
+    if found is None or not any(getattr(one, "fork", None) is found for one in under_way):
+        return None
+    return found()

@@ -57,7 +57,7 @@ class Rounds:
         graph._rounds = self
         # From now on no read takes the path without a lock, and all go through here: also a read of a
         # clean node, since another rank may have something new.
-        graph._followed[self] = graph
+        graph._followed[self] = None
         graph._value = partial(_value, graph)
 
     @staticmethod

@@ -83,6 +83,10 @@ class Primitive:
         return f"{self.op.name}{self.__signature__}"
 
 
+# Who defines the op of a name; before there is one, so that what was cut short can be defined again.
+_origins: dict[str, tuple[Any, Any]] = {}
+
+
 def primitive(
     name: str,
     shape_rule: Callable[..., Any],
@@ -138,9 +142,9 @@ def primitive(
     def define(kernel: Callable[..., Any]) -> Primitive:
         signature, arity, many = _signature(name, kernel)
         words = list(signature.parameters)[arity:]
-        former = PRIMITIVES.get(name)
-        if name in OPS and (former is None or _origin(former.kernel) != _origin(kernel)):
+        if name in OPS and _origins.get(name) != _origin(kernel):
             raise NameTakenError(f"there is an op {name!r} already; give this one another name.")
+        _origins[name] = _origin(kernel)
 
         def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
             found = shape_rule(*specs, **dict(zip(words, attrs, strict=True)))
@@ -152,6 +156,11 @@ def primitive(
             return found if found.weak is None else spec(found.shape, found.dtype, found.device)
 
         op = Op(name, infer, elementwise=elementwise, broadcasts=elementwise, any_count=many)
+        made = Primitive(op, kernel, signature, arity)
+        mirrored = kernel if isinstance(kernel, np.ufunc) and numpy is None else numpy
+        if mirrored is not None:  # first, since it may refuse
+            _numpy_protocols.mirror(mirrored, made)
+        PRIMITIVES[name] = made
         OPS[name] = op
         if many:
             register_binder(name, "cpu", partial(_bind_by_name, kernel, words))
@@ -159,10 +168,6 @@ def primitive(
             register_kernel(name, "cpu", kernel)
         else:
             register_binder(name, "cpu", _binder(name, kernel))
-        made = PRIMITIVES[name] = Primitive(op, kernel, signature, arity)
-        mirrored = kernel if isinstance(kernel, np.ufunc) and numpy is None else numpy
-        if mirrored is not None:
-            _numpy_protocols.mirror(mirrored, made)
         return made
 
     return define

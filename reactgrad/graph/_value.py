@@ -159,6 +159,23 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
         check_conversion(self, "int({x})", "number")
         return int(self.item())
 
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Return the value as a fraction, as ``float.as_integer_ratio``, by which ``statistics`` takes numbers.
+
+        Raises
+        ------
+        ImplicitValueError
+            If the value may change.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> rg.Graph().const(1.5).as_integer_ratio()
+        (3, 2)
+        """
+        check_conversion(self, "{x}.as_integer_ratio()", "number")
+        return self.item().as_integer_ratio()
+
     def __index__(self) -> int:
         check_conversion(self, "{x} as an index, a length or a count", "index")
         number = self.item()

@@ -29,6 +29,7 @@ from reactgrad.graph._value import Value, absent_of
 from reactgrad.graph._verbs import lists_verbs
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._op import Leaf
+from reactgrad.nodes._site import is_called
 from reactgrad.observing._observe import observe
 from reactgrad.reading._refresh import refresh
 from reactgrad.scheduler import told
@@ -230,7 +231,13 @@ class Var(Value["Var"]):
     @property
     def grad(self) -> Any:
         """The gradient that ``backward`` has left here, read-only; ``None`` before. See ``backward``."""
-        return self._graph._host.gradients.of(self._slot)
+        found = self._graph._host.gradients.of(self._slot)
+        if found is None and is_called(1):
+            raise DTypeError(
+                f"{self.label}.grad(...): .grad is an array that backward leaves, and no method. For a live gradient "
+                f"write rg.grad({self.label}, x), for one of all params {self.label}.backward(), then w.grad."
+            )
+        return found
 
     @grad.setter
     def grad(self, value: Any) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import linecache
 import os
 import sys
+from opcode import opmap
 from sys import _getframe
 from types import CodeType
 
@@ -97,6 +98,15 @@ def in_scope(site: Site | None, path: str) -> Site:
 def scope_of(site: Site | None) -> str:
     """Return the scope of a place, such as ``"block1/attention"``; empty outside of all."""
     return site[2] if site is not None and len(site) == 3 else ""
+
+
+def is_called(above: int) -> bool:
+    """Return whether the attribute being looked up `above` calls up is called at once, as in ``y.grad(x)``."""
+    frame = _getframe(above + 1)
+    instruction, argument = frame.f_code.co_code[frame.f_lasti : frame.f_lasti + 2]
+    if sys.version_info < (3, 12):
+        return instruction == opmap["LOAD_METHOD"]
+    return instruction == opmap["LOAD_ATTR"] and bool(argument & 1)  # one instruction for both
 
 
 def user_level() -> int:

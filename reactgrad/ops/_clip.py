@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy._core import umath
+
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._elementwise import (
+    UFUNCS,
     greater,
     greater_equal,
     less,
@@ -100,3 +103,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     bounds = [(kind, b) for kind, b in (("l", min), ("h", max)) if b is not None]
     kinds = "".join(kind for kind, _ in bounds)
     return apply(CLIP, (x, *[b for _, b in bounds]), (kinds,)) if bounds else alias(x)
+
+
+# What methods of arrays and of numbers call, `array.clip(var)`.
+UFUNCS[umath.clip] = clip  # type: ignore[attr-defined] - missing in NumPy's stubs

@@ -202,8 +202,13 @@ def _arctan_rule(g: Any, ans: Any, x: Any) -> Any:
     return g / distance / distance
 
 
-def raised(x: Any, exponent: Any) -> Any:
+def raised(x: Any, exponent: Any, modulus: Any = None) -> Any:
     """Return ``x ** exponent``; a cheaper op computes the exponents for which NumPy has one, too."""
+    if modulus is not None:
+        raise DTypeError(
+            "pow(x, exponent, modulus): no op computes the remainder of a power. Write x ** exponent % modulus, "
+            "whose power is computed first, or rg.lift(pow)(x, exponent, modulus) for large whole numbers."
+        )
     number = type(exponent)
     if number is int or (number is float and _is_float(x)):
         cheaper = {2: square, 0.5: sqrt, -1: _inverse} if _is_float(x) else {2: square}

@@ -146,9 +146,10 @@ def check_conversion(node: Handle, conversion: str, kind: str) -> None:
         f"follow when {x} changes, and no gradient would pass. {_users_line()}Write "
         f"{_INSTEAD[kind].format(x=x)}."
     )
+    if treatment == "warn" or _takes_errors_for_an_answer():
+        warnings.warn(message, ImplicitValueWarning, stacklevel=user_level())
     if treatment == "raise":
         raise ImplicitValueError(message)
-    warnings.warn(message, ImplicitValueWarning, stacklevel=user_level())
 
 
 def _passes_gradients(graph: Core, slot: int, kind: str) -> bool:
@@ -186,12 +187,27 @@ def _read_nothing_else(node: Handle) -> bool:
     return _never_changes(graph, node._slot)
 
 
-def _users_line() -> str:
-    """Return a sentence with the innermost line that is neither ours nor of an installed library."""
+def _takes_errors_for_an_answer() -> bool:
+    """Return whether the caller is one of NumPy's functions that answer False where a conversion raises."""
+    frame = _not_ours()
+    names = ("array_equal", "array_equiv")
+    return (
+        frame is not None
+        and frame.f_code.co_name in names
+        and frame.f_globals.get("__name__", "").startswith("numpy.")
+    )
+
+
+def _not_ours() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code):
         frame = frame.f_back
-    innermost = frame
+    return frame
+
+
+def _users_line() -> str:
+    """Return a sentence with the innermost line that is neither ours nor of an installed library."""
+    frame = innermost = _not_ours()
     while frame is not None and frame.f_code.co_filename.startswith(_libraries()):
         frame = frame.f_back
     frame = frame or innermost

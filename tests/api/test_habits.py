@@ -230,3 +230,16 @@ def test_a_detached_number_is_formatted_as_its_node_is(g: rg.Graph) -> None:
         rg.DTypeError, match=r"^the format '.2f' is for a number, and 'v' is an array"
     ):
         f"{v.detach():.2f}"
+
+
+def test_grad_is_no_method(g: rg.Graph) -> None:
+    spot, w = g.input(1.0, name="spot"), g.param(2.0, name="w")
+    total = spot * w
+    for act in (lambda: total.grad(spot), lambda: w.grad()):
+        text = says(act, TypeError)
+        assert ".grad is an array that backward leaves, and no method." in text
+        assert "write rg.grad(" in text
+    assert total.grad is None
+    assert getattr(total, "grad") is None  # noqa: B009 - looked up by compiled code
+    total.backward()
+    assert w.grad == 1.0

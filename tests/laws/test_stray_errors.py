@@ -6,6 +6,7 @@ and for many in full; and acts are called with every number of frames that is to
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from contextlib import suppress
 from contextvars import copy_context
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad.nodes._op import OPS, PRIMITIVES
 from tests.interrupts import lines_of, out_of_stack, struck
 from tests.laws.acts import (
     ACTS,
@@ -28,6 +30,12 @@ from tests.laws.acts import (
     same,
     seen,
 )
+
+OF_THE_ENGINE = [*ACTS]
+importlib.import_module(
+    "tests.laws.acts_of_models"
+)  # these are long, and struck at a few lines each
+OF_MODELS = [name for name in ACTS if name not in OF_THE_ENGINE]
 
 # How an act may say that an error has come: of a callback of an observer, of a file that is read.
 ALLOWED: dict[str, tuple[type[BaseException], ...]] = {
@@ -104,18 +112,18 @@ def after_little_stack(name: str, step: int) -> None:
 
 @pytest.mark.parametrize("name", ACTS)
 def test_an_act_is_made_or_not_however_little_stack_there_is(name: str) -> None:
-    after_little_stack(name, 9)
+    after_little_stack(name, 9 if name in OF_THE_ENGINE else 17)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("name", ACTS)
 def test_an_act_is_made_or_not_at_many_lines(name: str, error: type[BaseException]) -> None:
-    after_errors(name, error, 30)
+    after_errors(name, error, 30 if name in OF_THE_ENGINE else 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.parametrize("name", OF_THE_ENGINE)
 def test_an_act_is_made_or_not_at_every_depth(name: str) -> None:
     after_little_stack(name, 1)
 
@@ -314,5 +322,50 @@ def test_an_error_in_a_read_of_a_fork_leaves_reads_of_its_origin_alone(
                 struck(lambda: h[y].value, at, error)
             assert (x.value, y.value) == (2.0, 20.0), at
             assert h[y].value == 30.0
+            assert (
+                not y.graph._followed
+            )  # which would keep reads off the fast path, and once kept the fork
 
         copy_context().run(one)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_an_op_whose_definition_was_cut_short_can_be_defined_again(
+    error: type[BaseException],
+) -> None:
+    """Its name was taken by then, and by no op that anybody had."""
+
+    def define() -> Any:
+        @rg.extend.primitive("test_cut_short", lambda x: x)
+        def twice(x: Any, out: Any) -> None:
+            np.multiply(x, 2.0, out)
+
+        return twice
+
+    try:
+        lines = lines_of(define)
+        for at in range(1, lines + 1):
+            _forget("test_cut_short")
+            with suppress(error):
+                struck(define, at, error)
+            assert define()(rg.Graph().input([1.0, 2.0])).value.tolist() == [2.0, 4.0]
+    finally:
+        _forget("test_cut_short")
+
+
+def _forget(name: str) -> None:
+    for table in (OPS, PRIMITIVES):
+        table.pop(name, None)
+
+
+def test_an_op_that_was_refused_can_be_defined_again() -> None:
+    def define(numpy: Any) -> Any:
+        rule = rg.extend.primitive("test_refused", lambda x: x, numpy=numpy)
+        return rule(lambda x, out: np.negative(x, out))
+
+    try:
+        with pytest.raises(rg.DTypeError, match=r"np\.sum builds the op"):
+            define(np.sum)
+        assert define(None)(rg.Graph().input(1.0)).value == -1.0
+    finally:
+        _forget("test_refused")

@@ -30,3 +30,17 @@ def test_no_bias_is_a_bias_of_nothing() -> None:
     y = rg.linear(x, w, None)
     assert y.value.tolist() == [[11.0]]
     assert rg.grad(y, w).value.tolist() == [[1.0], [2.0]]
+
+
+def test_a_power_with_a_modulus_says_what_to_write() -> None:
+    n = rg.Graph().input(7)
+    with pytest.raises(rg.DTypeError, match=r"Write x \*\* exponent % modulus"):
+        pow(n, 2, 5)  # type: ignore[misc]
+    assert (n**2 % 5).value == pow(7, 2, 5)
+
+
+def test_a_node_is_no_number_of_bins() -> None:
+    n = rg.Graph().input(2, name="n")
+    for count in (rg.histogram, np.histogram, rg.histogram_bin_edges):
+        with pytest.raises(rg.ParameterError, match=r"bins=n, a node with one number.*n\.value"):
+            count([0.0, 1.0], bins=n)

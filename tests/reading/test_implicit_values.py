@@ -79,6 +79,8 @@ ROUTES: dict[str, Callable[[Model], Any]] = {
     "cmath.exp": lambda m: cmath.exp(m.spot),
     "percent": lambda m: "%.2f" % m.spot,  # noqa: UP031
     "fmean": lambda m: statistics.fmean([m.spot, m.rate]),
+    "mean": lambda m: statistics.mean([m.spot, m.rate]),
+    "stdev": lambda m: statistics.stdev([m.spot, m.rate]),
     "array.array": lambda m: array.array("d", [m.spot]),
     "c_double": lambda m: ctypes.c_double(m.spot),
     "range": lambda m: range(m.n),
@@ -246,6 +248,14 @@ def test_a_function_that_runs_reads_by_name_alone() -> None:
     assert named.value == 12.0
 
 
+@pytest.mark.parametrize("compare", [np.array_equal, np.array_equiv])
+def test_a_comparison_that_takes_errors_for_an_answer_warns(compare: Callable[..., bool]) -> None:
+    """NumPy's function returns False where a list cannot be an array, whatever the reason."""
+    x = rg.Graph().input(1.0, name="x")
+    with pytest.warns(rg.ImplicitValueWarning, match=r"np\.asarray\(x\) takes the present value"):
+        assert not compare([x], [1.0])
+
+
 # --- where a node was meant, it is built --------------------------------------------------------
 
 
@@ -258,6 +268,8 @@ def test_operators_with_arrays_on_the_left_are_nodes() -> None:
         (a @ k, a),
         (np.dot(a, k), a),
         (np.float64(2.0) * k, [2.0, 2.0]),
+        (np.array([0.5, 3.0]).clip(k, 4.0), [1.0, 0.0]),
+        (np.float64(1.5).clip(k, 4.0), [0.0, 1.0]),
     ):
         assert rg.grad(y.sum(), k).value.tolist() == list(gradient)
     y = np.concatenate([k, [k[0]]])
@@ -320,6 +332,7 @@ def test_constants_and_what_is_computed_of_them_convert() -> None:
     assert np.mean([c, y]) == 2.5
     assert [10, 20, 30][g.const(1) + 1] == 30
     assert math.exp(c - 3.0) == 1.0
+    assert statistics.stdev([c, y]) == math.sqrt(0.5)
     x = g.input(1.0)
     with pytest.raises(rg.ImplicitValueError):
         float(y + x)

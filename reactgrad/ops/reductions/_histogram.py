@@ -131,6 +131,12 @@ def _fixed_bins(name: str, bins: Any) -> Bins:
     if isinstance(bins, str):
         _check_rule(name, bins)
         return bins
+    found = bins._graph._host.specs[bins._slot] if isinstance(bins, Handle) else None
+    if found is not None and not found.shape:
+        raise ParameterError(
+            f"{name}: bins={bins.label}, a node with one number. How many bins there are is the length of the "
+            f"result, and does not follow a node. Write {bins.label}.value for its present value, or edges in a row."
+        )
     if isinstance(bins, Handle) or holds_handles([bins]) or np.ndim(bins):
         return None
     if not hasattr(bins, "__index__"):
