@@ -52,6 +52,26 @@ def test_numbers_of_hidden_neighbours_cover_nothing(chromium_page: Any) -> None:
         assert seen.page.locator(".rg-map").evaluate(COVERED) == []
 
 
+def test_numbers_of_neighbours_do_not_cover_names_of_frames(chromium_page: Any) -> None:
+    g = rg.Graph()
+    x, ends = g.input(1.0, name="x"), []
+    for n in range(6):
+        with g.scope(f"part{n}"):
+            y = x
+            for _ in range(60):
+                y = rg.tanh(y + 1.0)
+            ends.append(y)
+    total = rg.stack(ends).sum()
+    g.forward(total)
+    with live(chromium_page, g) as seen:
+        seen.page.get_by_label("find a node by its name").fill(ends[2].parents[0].label)
+        seen.page.keyboard.press("Enter")
+        seen.until(lambda: seen.page.locator(".rg-chosen").count() == 1)
+        seen.until(lambda: seen.page.locator(".rg-more").count() > 0)
+        assert seen.page.locator(".rg-names text").count() > 0
+        assert seen.page.locator(".rg-map").evaluate(COVERED) == []
+
+
 def test_times_by_scope_have_whole_words_or_say_that_they_are_cut(chromium_page: Any) -> None:
     g = rg.Graph()
     x = g.input(1.0, name="x")
@@ -75,3 +95,22 @@ def test_times_by_scope_have_whole_words_or_say_that_they_are_cut(chromium_page:
         for name, text, length, room in told:
             assert length <= room
             assert text is None or text == name or text.endswith("…")
+
+
+@pytest.mark.parametrize("wide", [1400, 800])
+def test_long_names_that_differ_at_their_ends_are_told_apart(chromium_page: Any, wide: int) -> None:
+    g = rg.Graph()
+    inputs = [
+        g.input(1.2345678 * n, name=f"a rather long name of an input, number {n}")
+        for n in range(12)
+    ]
+    y = rg.stack(inputs).sum()
+    y.name = "y"
+    g.forward(y)
+    with live(chromium_page, g, size=(wide, 900)) as seen:
+        for css in (".rg-control .rg-name", ".rg-box .rg-row0"):
+            names = seen.page.locator(css)
+            assert len(set(names.all_text_contents())) == names.count() >= 12
+        cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"
+        assert seen.page.locator(".rg-control .rg-name").evaluate_all(cut) == 0
+        assert seen.page.locator(".rg-control input[type=number]").evaluate_all(cut) == 0

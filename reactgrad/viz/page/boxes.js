@@ -4,7 +4,7 @@ import { setSvgText, setText, svg } from "./elements.js";
 import { THUMB, thumb } from "./glances.js";
 import { lookOf } from "./known.js";
 import { HEIGHT, WIDTH, outline } from "./shapes.js";
-import { GLYPHS, ORDER, WORDS, count, fitted, plain, some, time } from "./text.js";
+import { GLYPHS, ORDER, WORDS, count, fitted, fittedName, plain, some, time } from "./text.js";
 
 /** Say the axes of a shape such as float64[2, 3]: "2 × 3", "7 values". */
 function axesOf(shape) {
@@ -40,8 +40,8 @@ export const Boxes = (Base) => class extends Base {
         onclick: () => this.choose(drawn), onpointerenter: () => this.hover(box.node, drawn), onpointerleave: () => this.hover(null),
         onfocus: () => this.hover(box.node, drawn), onblur: () => this.hover(null),
       }, shape, ...rows);
-      // Left for parents and right for children, where boxes lie close above each other.
-      for (const [side, y, x, word] of [["parents", -HEIGHT / 2 - 4, view.across ? -52 : 52, view.across ? "←" : "↑"], ["children", HEIGHT / 2 + 12, 52, view.across ? "→" : "↓"]]) {
+      // At opposite sides, where boxes lie close above each other; names of frames stand at the left above.
+      for (const [side, y, x, word] of [["parents", -HEIGHT / 2 - 4, 52, view.across ? "←" : "↑"], ["children", HEIGHT / 2 + 12, view.across ? -52 : 52, view.across ? "→" : "↓"]]) {
         const more = view.more[side][i];
         if (more) drawn.group.append(setSvgText(svg("text", { y, x, class: "rg-more" }), `${word} +${count(more)}`));
       }
@@ -79,7 +79,7 @@ export const Boxes = (Base) => class extends Base {
       this.drawThumb(drawn, told.glance);
       told.rows.forEach((text, i) => {
         const font = i ? "12px system-ui, sans-serif" : "600 13px system-ui, sans-serif", beside = i === 1 && told.glance;
-        const room = WIDTH - 26 - (beside ? THUMB.wide + 8 : 0), fits = fitted(text, font, room);
+        const room = WIDTH - 26 - (beside ? THUMB.wide + 8 : 0), fits = (i ? fitted : fittedName)(text, font, room);
         // Beside its drawing, the axes of an array say more than its first element.
         setText(drawn.rows[i], beside && fits !== text ? fitted(told.axes, font, room) : fits);
       });

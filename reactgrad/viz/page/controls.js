@@ -1,7 +1,9 @@
 // The fields of inputs, and the layers to choose from.
 
 import { html } from "./elements.js";
-import { LAYERS, plain, some } from "./text.js";
+import { LAYERS, fittedName, plain, some } from "./text.js";
+
+const NAME = "600 13px system-ui, sans-serif", ROOM = 200; // of a name: its font, as in explorer.css, and its pixels
 
 export const QUIET = 500; // milliseconds without a change after which a field counts as at rest
 export const MOST_INPUTS = 60;
@@ -94,7 +96,7 @@ export const Controls = (Base) => class extends Base {
     made.element = html("div", {
       class: `rg-control rg-${type}`, "data-key": key, onpointerenter: () => this.hover(key), onpointerleave: () => this.hover(null),
       onfocusin: () => this.hover(key), onfocusout: () => { this.hover(null); this.follow(key); },
-    }, html("span", { class: "rg-name", title: name, dir: "auto" }, plain(node.name, 60)), ...fields);
+    }, html("span", { class: "rg-name", title: name, dir: "auto" }, fittedName(name, NAME, ROOM)), ...fields);
     this.fields.set(key, made);
     return made.element;
   }

@@ -52,11 +52,11 @@ export const Seeing = (Base) => class extends Base {
     const [low, high] = [Math.min(...known), Math.max(...known)], log = (n) => (this.colour === "age" ? n : Math.log10(Math.max(n, 1e-12)));
     const positive = known.filter((n) => n > 0), least = this.colour === "age" ? low : Math.min(...positive, high);
     this.boxes.forEach((drawn, i) => {
-      const value = values[i], share = value == null || !known.length ? null : log(high) > log(least) ? (log(Math.max(value, least)) - log(least)) / (log(high) - log(least)) : 1;
+      const value = values[i], share = value == null || !known.length ? null : log(high) > log(least) ? (log(Math.max(value, least)) - log(least)) / (log(high) - log(least)) : this.colour === "age" ? 0 : 1;
       const fill = this.colour === "state" ? "" : share == null ? "var(--page)" : `color-mix(in oklab, var(--heat) ${Math.round(8 + 50 * (this.colour === "age" ? 1 - share : share))}%, var(--page))`;
       if (drawn.fill !== fill) drawn.shape.style.fill = drawn.fill = fill;
     });
-    const word = { time: (n) => time(n), age: (n) => `${count(n)} ${n === 1 ? "run" : "runs"} ago`, size: (n) => String(+n.toPrecision(3)), gradient: (n) => String(+n.toPrecision(3)) }[this.colour];
+    const word = { time: (n) => time(n), age: (n) => (n ? `${some(n, "run")} ago` : "this run"), size: (n) => String(+n.toPrecision(3)), gradient: (n) => String(+n.toPrecision(3)) }[this.colour];
     if (word) setText(this.scale, known.length ? (this.colour === "age" ? `${word(high)}  ▁▃▅▇  ${word(low)}` : `${word(least)}  ▁▃▅▇  ${word(high)}`) : this.colour === "gradient" ? "no gradient has been computed here" : "nothing was measured yet");
   }
 

@@ -52,6 +52,15 @@ export function fullWidth(text, font) {
   return ruler.measureText(text).width;
 }
 
+/** Return a name, cut in its middle to a width in pixels: names of many things differ at their ends. */
+export function fittedName(text, font, width) {
+  for (let most = text.length; most > 8; most -= 1) {
+    const shown = most === text.length ? text : `${text.slice(0, Math.ceil(most / 3))}…${text.slice(-Math.floor(2 * most / 3))}`;
+    if (fullWidth(shown, font) <= width) return shown;
+  }
+  return fitted(text, font, width);
+}
+
 /** Return the text, cut to a width in pixels. */
 export function fitted(text, font, width) {
   if (fullWidth(text, font) <= width) return text;
