@@ -110,7 +110,9 @@ def after_little_stack(name: str, step: int) -> None:
         frames += step
 
 
-@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.parametrize(
+    "name", [*OF_THE_ENGINE, *[pytest.param(name, marks=pytest.mark.slow) for name in OF_MODELS]]
+)
 def test_an_act_is_made_or_not_however_little_stack_there_is(name: str) -> None:
     after_little_stack(name, 9 if name in OF_THE_ENGINE else 17)
 
