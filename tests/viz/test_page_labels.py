@@ -52,26 +52,6 @@ def test_numbers_of_hidden_neighbours_cover_nothing(chromium_page: Any) -> None:
         assert seen.page.locator(".rg-map").evaluate(COVERED) == []
 
 
-def test_numbers_of_neighbours_do_not_cover_names_of_frames(chromium_page: Any) -> None:
-    g = rg.Graph()
-    x, ends = g.input(1.0, name="x"), []
-    for n in range(6):
-        with g.scope(f"part{n}"):
-            y = x
-            for _ in range(60):
-                y = rg.tanh(y + 1.0)
-            ends.append(y)
-    total = rg.stack(ends).sum()
-    g.forward(total)
-    with live(chromium_page, g) as seen:
-        seen.page.get_by_label("find a node by its name").fill(ends[2].parents[0].label)
-        seen.page.keyboard.press("Enter")
-        seen.until(lambda: seen.page.locator(".rg-chosen").count() == 1)
-        seen.until(lambda: seen.page.locator(".rg-more").count() > 0)
-        assert seen.page.locator(".rg-names text").count() > 0
-        assert seen.page.locator(".rg-map").evaluate(COVERED) == []
-
-
 def test_times_by_scope_have_whole_words_or_say_that_they_are_cut(chromium_page: Any) -> None:
     g = rg.Graph()
     x = g.input(1.0, name="x")
