@@ -21,6 +21,7 @@ MOST_CURVES = 400
 # hundreds of ranks.
 MOST_CHILDREN = 32
 NODESEP, RANKSEP = 0.2, 0.4  # inches between boxes of one rank, and between ranks
+WEIGHTED = 0.9  # between ranks whose lines have weights, for these to stand beside each other
 PAGE = 1.5  # about the ratio of width to height of the page
 
 
@@ -139,10 +140,11 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
             lines.append(f"  {index[line.parent]} -> {index[line.child]}")
             placed.add(hub)
     curves = len(lines) <= MOST_CURVES
+    apart = WEIGHTED if any(line.label for line in picture.lines) else RANKSEP
     text = "\n".join(
         [
             "digraph {",
-            f"  graph [rankdir={'LR' if across else 'TB'}, nodesep={NODESEP}, ranksep={RANKSEP}, fontsize=11]",
+            f"  graph [rankdir={'LR' if across else 'TB'}, nodesep={NODESEP}, ranksep={apart}, fontsize=11]",
             f"  graph [nslimit=2, nslimit1=2, splines={'true' if curves else 'line'}]",
             f'  node [shape=box, fixedsize=true, label="", width={WIDTH / INCH:.3f}, height={HEIGHT / INCH:.3f}]',
             *scopes(picture.boxes, lambda box: f"    {index[box.key]}"),

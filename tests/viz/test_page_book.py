@@ -11,6 +11,7 @@ import pytest
 
 from tests.viz.book import held, write_book
 from tests.viz.browser import Seen, need
+from tests.viz.test_page_labels import COVERED
 from tests.viz.test_page_sight import in_sight
 
 need("pygraphviz")
@@ -57,6 +58,16 @@ def test_every_search_hit_opens(seen: Seen, file: Path) -> None:
         seen.until(lambda key=key: in_sight(seen, key), 5)
         assert seen.text(".rg-problem") == ""
     assert seen.complaints == []
+
+
+def test_around_a_hit_words_cover_no_others(seen: Seen) -> None:
+    find = seen.page.get_by_label("find a node by its name")
+    find.fill("AMZN 13m log")
+    find.press("Enter")
+    seen.until(lambda: "AMZN/13m/log" in seen.text(".rg-panel h3"), 10)
+    assert seen.page.locator(".rg-more").count() > 5
+    assert seen.page.locator(".rg-names text").count() > 5
+    assert seen.page.locator(".rg-map").evaluate(COVERED) == []
 
 
 def test_folded_parts_have_arrows_in_one_direction_only(seen: Seen) -> None:

@@ -52,24 +52,25 @@ def test_numbers_of_hidden_neighbours_cover_nothing(chromium_page: Any) -> None:
         assert seen.page.locator(".rg-map").evaluate(COVERED) == []
 
 
-def test_numbers_of_neighbours_do_not_cover_names_of_frames(chromium_page: Any) -> None:
+def test_weights_of_a_layer_cover_no_others(chromium_page: Any) -> None:
     g = rg.Graph()
-    x, ends = g.input(1.0, name="x"), []
-    for n in range(6):
-        with g.scope(f"part{n}"):
-            y = x
-            for _ in range(60):
-                y = rg.tanh(y + 1.0)
-            ends.append(y)
-    total = rg.stack(ends).sum()
-    g.forward(total)
+    with g:
+        inputs = [g.input(float(n), name=f"x{n}") for n in range(3)]
+        hidden = [rg.neuron(inputs, weights=[0.5, -0.3, 0.2], name=f"h{n}") for n in range(3)]
+        y = rg.neuron(hidden, weights=[1.25, -2.0, 0.7], name="y")
+    g.forward(y.node)
     with live(chromium_page, g) as seen:
-        seen.page.get_by_label("find a node by its name").fill(ends[2].parents[0].label)
-        seen.page.keyboard.press("Enter")
-        seen.until(lambda: seen.page.locator(".rg-chosen").count() == 1)
-        seen.until(lambda: seen.page.locator(".rg-more").count() > 0)
-        assert seen.page.locator(".rg-names text").count() > 0
-        assert seen.page.locator(".rg-map").evaluate(COVERED) == []
+        weights = seen.page.locator(".rg-weight")
+        assert sorted(weights.all_text_contents()) == sorted(
+            ["0.5", "-0.3", "0.2"] * 3 + ["1.25", "-2", "0.7"]
+        )
+        meet = """all => {
+          const boxes = all.map(one => one.getBoundingClientRect());
+          const beside = (a, b) => a.left > b.right - 1 || b.left > a.right - 1;
+          const apart = (a, b) => beside(a, b) || a.top > b.bottom - 3 || b.top > a.bottom - 3;
+          return boxes.filter((a, i) => boxes.slice(0, i).some((b) => !apart(a, b))).length;
+        }"""
+        assert weights.evaluate_all(meet) == 0
 
 
 def test_times_by_scope_have_whole_words_or_say_that_they_are_cut(chromium_page: Any) -> None:

@@ -4,7 +4,10 @@ import { setSvgText, setText, svg } from "./elements.js";
 import { THUMB, thumb } from "./glances.js";
 import { lookOf } from "./known.js";
 import { HEIGHT, WIDTH, outline } from "./shapes.js";
-import { GLYPHS, ORDER, WORDS, count, fitted, fittedName, plain, some, time } from "./text.js";
+import { GLYPHS, ORDER, WORDS, count, fitted, fittedName, fullWidth, plain, some, time } from "./text.js";
+
+const ALONG = [0.45, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88]; // parts of a line at which its weight may stand
+const WEIGHT = "10px system-ui, sans-serif"; // as in explorer.css
 
 /** Say the axes of a shape such as float64[2, 3]: "2 × 3", "7 values". */
 function axesOf(shape) {
@@ -23,13 +26,7 @@ export const Boxes = (Base) => class extends Base {
       "marker-end": line.detached ? "url(#rg-bar)" : "url(#rg-arrow)",
     })));
     this.paths = [...this.lines.childNodes];
-    // Weights, beside the middle of their lines.
-    this.paths.forEach((path, i) => {
-      const { label } = view.lines[i];
-      if (!label) return;
-      const { x, y } = path.getPointAtLength(path.getTotalLength() * 0.45);
-      this.lines.append(setSvgText(svg("text", { x, y: y + 3, class: "rg-weight" }), plain(label, 12)));
-    });
+    this.layWeights(view.lines);
     this.boxOf.clear();
     this.boxes = view.boxes.map((box, i) => {
       const shape = svg("path", { class: "rg-shape" });
@@ -59,6 +56,19 @@ export const Boxes = (Base) => class extends Base {
     this.fit();
     if (this.wanted != null && this.boxOf.has(this.wanted)) this.bringUp(this.wanted);
     this.wanted = null;
+  }
+
+  /** Write weights on their lines: where each covers no other, as near to the middle as can be. */
+  layWeights(lines) {
+    const placed = [];
+    this.paths.forEach((path, i) => {
+      const text = plain(lines[i].label ?? "", 12), wide = fullWidth(text, WEIGHT) + 3, long = path.getTotalLength();
+      if (!text) return;
+      const free = ({ x, y }) => placed.every((other) => Math.abs(x - other.x) > (wide + other.wide) / 2 || Math.abs(y - other.y) > 12);
+      const spots = ALONG.map((part) => path.getPointAtLength(long * part)), { x, y } = spots.find(free) ?? spots[0];
+      placed.push({ x, y, wide });
+      this.lines.append(setSvgText(svg("text", { x, y: y + 3, class: "rg-weight" }), text));
+    });
   }
 
   drawBoxes(states, preview) {
