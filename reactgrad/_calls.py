@@ -13,7 +13,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad._habits import unknown_keyword
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -156,7 +156,7 @@ def one_of(name: str, what: str, value: Any, words: tuple[str, ...]) -> None:
     """
     if not isinstance(value, str) or value not in words:
         raise ParameterError(
-            f"{name}: {what}={told(value):.60}; it is one of {', '.join(map(repr, words))}."
+            f"{name}: {what}={safe_repr(value):.60}; it is one of {', '.join(map(repr, words))}."
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from reactgrad._errors import DTypeError, ParameterError, ReactgradError
-from reactgrad.scheduler import shortened, told
+from reactgrad.scheduler import safe_repr, shortened
 
 
 class AbsentError(ReactgradError, AttributeError):
@@ -329,7 +329,7 @@ def check_assigned(
         What to say of an object without further attributes, where a name is near to none.
     """
     if name in ways and not callable(value):
-        way = ways[name].replace("{value}", shortened(told(value), 60))
+        way = ways[name].replace("{value}", shortened(safe_repr(value), 60))
         raise AbsentError(f"{name!r} of {owner} cannot be assigned. Write {way}.", name)
     found = getattr_static(type(thing), name, None)
     if found is not None and not isinstance(found, Absent):
@@ -456,7 +456,7 @@ def unknown_option(owner: str, name: str, value: object, known: Iterable[str]) -
     """
     from difflib import get_close_matches  # slow to import, and only for this
 
-    known, shown = tuple(known), shortened(told(value), 60)
+    known, shown = tuple(known), shortened(safe_repr(value), 60)
     meant = _ARGUMENTS.get(name) if _ARGUMENTS.get(name) in known else None
     meant = meant or next(iter(get_close_matches(str(name), known, 1, 0.7)), None)
     way = f"Write group[{meant!r}] = {shown}." if meant else f"It has {', '.join(known)}."
@@ -475,12 +475,12 @@ def unknown_keyword(call: str, given: Mapping[str, Any], known: Iterable[str]) -
     """
     known = tuple(known)
     name, value = next(iter(given.items()))
-    shown = shortened(told(value), 60)
+    shown = shortened(safe_repr(value), 60)
     meant = _ARGUMENTS.get(name)
     if name == "unbiased" and "ddof" in known:
         meant, shown = "ddof", "1" if value else "0"
         return DTypeError(
-            f"{call} has no argument {name!r}, as in {name}={told(value)}. Write ddof={shown}."
+            f"{call} has no argument {name!r}, as in {name}={safe_repr(value)}. Write ddof={shown}."
         )
     if meant not in known and name not in _LEFT_OUT:
         from difflib import get_close_matches  # slow to import, and only for this

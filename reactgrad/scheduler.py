@@ -48,15 +48,15 @@ from reactgrad_scheduler import at_work as at_work
 from reactgrad_scheduler import block as block
 from reactgrad_scheduler import check_invariants as check_invariants
 from reactgrad_scheduler import count as count
+from reactgrad_scheduler import error_text as error_text
 from reactgrad_scheduler import is_interrupt as is_interrupt
 from reactgrad_scheduler import is_stray as is_stray
 from reactgrad_scheduler import joined as joined
 from reactgrad_scheduler import listed as listed
 from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import released as released
+from reactgrad_scheduler import safe_repr as safe_repr
 from reactgrad_scheduler import share as share
 from reactgrad_scheduler import shortened as shortened
-from reactgrad_scheduler import told as told
-from reactgrad_scheduler import told_error as told_error
 from reactgrad_scheduler import unwatch as unwatch
 from reactgrad_scheduler import watch as watch

@@ -13,7 +13,7 @@ from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import CONST, LINEAR, Attrs, Op
 from reactgrad.ops import Share, astype, no_shares, shares
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 def custom_gradients(
@@ -214,7 +214,7 @@ def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
     if not hasattr(part, "_slot"):
         if read_value(part, who)[0] is None:
             raise DTypeError(
-                f"{who} returned {type(part).__name__} ({told(part):.60}). A {kind[0]} is a Var, built of "
+                f"{who} returned {type(part).__name__} ({safe_repr(part):.60}). A {kind[0]} is a Var, built of "
                 "ops; or an array or number where it is constant, or None where it is zero."
             )
         part = graph.const(part)

@@ -29,7 +29,7 @@ from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._run import Run
 from reactgrad.reading._value import clean_values
-from reactgrad.scheduler import add_note, is_interrupt, told_error
+from reactgrad.scheduler import add_note, error_text, is_interrupt
 from reactgrad.values._quiet import quietly
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def backward(
         going = program.between(y._slot) if retain_graph is False else ()
         with passing(graph, going):
             refresh(graph, tuple(dict.fromkeys([y._slot, *asked.values()])))
-            run = read.told()
+            run = read.joined()
             values = dict(zip(asked, clean_values(graph, asked.values()), strict=True))
             for slot in shown:  # by now the value has shown the dtype
                 dtype = getattr(host.data[slot], "dtype", None)
@@ -293,7 +293,7 @@ def _call_all(told: Sequence[tuple[Any, Any]]) -> None:
                 raise
             errors.append(error)
     for other in range(1, len(errors)):
-        add_note(errors[0], f"another hook raised {told_error(errors[other])}")
+        add_note(errors[0], f"another hook raised {error_text(errors[other])}")
     if errors:
         try:
             raise errors[0]

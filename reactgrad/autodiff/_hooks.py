@@ -35,7 +35,7 @@ from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import INPUT, PARAM
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 _WHY = (
     "a hook is asked for its derivative with a gradient that has no value yet; build what it returns "
@@ -300,7 +300,7 @@ def register_after_grad(var: Handle, /, hook: Callable[[Any], Any]) -> HookHandl
 
 def _check_callable(what: str, hook: object) -> None:
     if not callable(hook):
-        raise DTypeError(f"{what}({told(hook):.60}): a hook is a function of one argument.")
+        raise DTypeError(f"{what}({safe_repr(hook):.60}): a hook is a function of one argument.")
 
 
 def _register(var: Handle, table: dict[int, tuple[Any, ...]], entry: Any) -> HookHandle:

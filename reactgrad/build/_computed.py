@@ -21,7 +21,7 @@ from reactgrad.nodes._handle import Handle, HandleRef, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
-from reactgrad.scheduler import is_stray, told
+from reactgrad.scheduler import is_stray, safe_repr
 
 # So many handles that have died wait for the next read, or the end of a generation that is taken over.
 MOST_WAITING = 64
@@ -176,7 +176,7 @@ def _read_operand(graph: Core, op: Op, position: int, operand: Any) -> tuple[Spe
         found, value = read_value(np.asarray(value), what)
     if found is None:
         raise DTypeError(
-            f"{what} is {type(value).__name__} ({told(value):.60}): ops compute with "
+            f"{what} is {type(value).__name__} ({safe_repr(value):.60}): ops compute with "
             "Vars, numbers and arrays. Use rg.lift for other objects."
         )
     if found.weak is None and found.device == "cpu" != graph.device:

@@ -17,7 +17,7 @@ from reactgrad.core._held import announce
 from reactgrad.core._notes import OF_SEED, note
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, KEY, PARAM, Leaf, Op, Output
-from reactgrad.scheduler import block, told
+from reactgrad.scheduler import block, safe_repr
 from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
@@ -204,7 +204,9 @@ def reseed(graph: Core, /, seed: int) -> None:
     (np.True_, np.False_)
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ParameterError(f"g.reseed({told(seed):.40}): the seed is an integer of at least 0.")
+        raise ParameterError(
+            f"g.reseed({safe_repr(seed):.40}): the seed is an integer of at least 0."
+        )
     from reactgrad.build._key import seed_words  # imported late: few programs draw
 
     with graph._lock:

@@ -29,7 +29,7 @@ from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, INPUT, MODE, PARAM, Leaf
-from reactgrad.scheduler import Leaves, add_note, is_interrupt, told
+from reactgrad.scheduler import Leaves, add_note, is_interrupt, safe_repr
 from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import (
     _castable,
@@ -379,7 +379,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         )
     what = f"{kind.name} {name!r}"
     if kind is MODE and type(value) is not bool:
-        raise SetError(f"{what} was given {told(value):.60}: write g.train() or g.eval().")
+        raise SetError(f"{what} was given {safe_repr(value):.60}: write g.train() or g.eval().")
     if isinstance(value, Handle):
         raise ImplicitValueError(
             f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
@@ -398,7 +398,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         return None, new if found is None or found.weak is not None else frozen_copy(new)
     if found is None:
         raise DTypeError(
-            f"{what} holds {old!r} and was given {type(value).__name__} ({told(value):.60}), "
+            f"{what} holds {old!r} and was given {type(value).__name__} ({safe_repr(value):.60}), "
             "which is no number or array. Make another input for such objects."
         )
     if old.weak is not None and pattern is None:
@@ -477,12 +477,12 @@ def no_mapping(call: str, values: Any, more: Sequence[Any], names: Mapping[str, 
     """Return the error for new values of leaves that are not given by one mapping."""
     if names:
         name, value = next(iter(names.items()))
-        written, key, new = f"{name}={told(value):.60}", repr(name), told(value)
+        written, key, new = f"{name}={safe_repr(value):.60}", repr(name), safe_repr(value)
         which = f"{call}({{{name}: {new:.60}}}) with the Var, or {call}({{{key}: {new:.60}}}) with its name"
     elif more and isinstance(values, Handle | str):
-        written = f"{getattr(values, 'name', values)}, {told(more[0]):.60}"
+        written = f"{getattr(values, 'name', values)}, {safe_repr(more[0]):.60}"
         key = values.name if isinstance(values, Handle) else repr(values)
-        which = f"{call}({{{key}: {told(more[0]):.60}}})"
+        which = f"{call}({{{key}: {safe_repr(more[0]):.60}}})"
     else:
         written = type(values).__name__ if values is not None or more else ""
         which = f"{call}({{x: 1.0, y: 2.0}})"
@@ -530,7 +530,7 @@ def set_value(var: Handle, /, value: Any, copy: bool = True) -> None:
     """
     if type(copy) is not bool:
         raise DTypeError(
-            f"{var.label}.set(..., {told(copy):.60}): a leaf is set to one value; copy= is True or False."
+            f"{var.label}.set(..., {safe_repr(copy):.60}): a leaf is set to one value; copy= is True or False."
         )
     graph = var._graph
     if not write_one_plainly(graph, var._slot, value, not copy):

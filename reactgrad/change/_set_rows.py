@@ -14,7 +14,7 @@ from reactgrad.change._set import set_many, take_back
 from reactgrad.core._held import announce
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import INPUT, PARAM
-from reactgrad.scheduler import MOST_RANGES, SHARE, Ranges, block, count, told
+from reactgrad.scheduler import MOST_RANGES, SHARE, Ranges, block, count, safe_repr
 from reactgrad.values._columns import MISSING
 from reactgrad.values._fitting import _castable, cast
 from reactgrad.values._quiet import quietly
@@ -95,7 +95,7 @@ def _part(var: Handle, buffer: Any, index: Any) -> Any:
     """Return the part of an array at an index: a view, or a copy."""
     if type(index) is int and -len(buffer) <= index < len(buffer):
         return buffer[index]
-    what = f"{var.label}, the part at {told(index):.40}"
+    what = f"{var.label}, the part at {safe_repr(index):.40}"
     for one in index if type(index) is tuple else (index,):
         if isinstance(one, Handle):
             raise ImplicitValueError(
@@ -124,8 +124,8 @@ def _fitting(var: Handle, found: Spec, part: Any, values: Any) -> Any:
     given, new = read_value(values, what)
     if given is None or given.kind != "cpu":
         raise DTypeError(
-            f"{what} was given {type(values).__name__} ({told(values):.60}), which is no number or array of NumPy. "
-            "Write numbers, or an array made by np.asarray."
+            f"{what} was given {type(values).__name__} ({safe_repr(values):.60}), which is no number or array of "
+            "NumPy. Write numbers, or an array made by np.asarray."
         )
     if given.weak is int and found.dtype.kind in "fc" and abs(new) > 1 << 1023:
         raise DTypeError(f"{what}: an integer of that size does not fit {found.dtype}.")

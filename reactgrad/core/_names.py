@@ -9,7 +9,7 @@ from reactgrad._errors import GraphError
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
 from reactgrad.core._notes import note
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 class UnknownNameError(GraphError, KeyError):
@@ -27,7 +27,7 @@ def check_name(graph: Core, name: Any, slot: int | None) -> None:
     if name is None:
         return
     if not isinstance(name, str) or not name:
-        raise GraphError(f"a name is a non-empty string, not {told(name):.60}.")
+        raise GraphError(f"a name is a non-empty string, not {safe_repr(name):.60}.")
     tidy(graph)
     taken = by_name(graph, name)
     if taken is None or taken == slot:

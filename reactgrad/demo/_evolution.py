@@ -154,7 +154,7 @@ def _winner(
         )
         history.ran.append(result.ran)
         history.neurons.append(result.neurons)
-        on_generation(history.told())
+        on_generation(history.sentence())
 
     best = population.run(fitness, GENERATIONS)
     history.network = neat.Network.create(best, config)

@@ -49,7 +49,7 @@ class History:
     neurons: list[int] = field(default_factory=list)
     network: Any = None
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Return what the latest generation was like, in a few words."""
         share = 100.0 * self.ran[-1] / self.neurons[-1]
         return (

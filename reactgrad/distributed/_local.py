@@ -16,7 +16,7 @@ import numpy as np
 from reactgrad._errors import ReactgradError
 from reactgrad.distributed._errors import DistributedError, RankFailedError, RankTimeoutError
 from reactgrad.distributed._reductions import combined, part
-from reactgrad.distributed._request import Header, Request, check_together, told
+from reactgrad.distributed._request import Header, Request, check_together, in_words
 from reactgrad.distributed._work import Pack, Traffic, Transport, Work
 
 # How long ``run`` waits for ranks that have been told to end.
@@ -220,7 +220,7 @@ class LocalTransport(Transport):
         who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
         asked = {rank: header.text for rank, header in meeting.headers.items()}
         text = (
-            f"{who} {what}: {told(asked)}. Every rank must come to each collective; "
+            f"{who} {what}: {in_words(asked)}. Every rank must come to each collective; "
             "let all ranks read the same nodes, or leave the rank out by group.subgroup."
         )
         first = ranks[0]
@@ -236,7 +236,7 @@ class LocalTransport(Transport):
     def _give_up_all(self) -> None:
         asked = {rank: text for rank, (_, text) in self.world.blocked.items()}
         text = (
-            f"all ranks wait for each other: {told(asked)}. All ranks must ask for the same "
+            f"all ranks wait for each other: {in_words(asked)}. All ranks must ask for the same "
             "collectives in the same order."
         )
         self.world.fail(lambda: DistributedError(text, asked))

@@ -19,7 +19,7 @@ import numpy as np
 
 from reactgrad._errors import MissingExtraError
 from reactgrad.distributed._errors import DistributedError, RankFailedError, RankTimeoutError
-from reactgrad.distributed._request import HEADER, Header, Request, check_together, told
+from reactgrad.distributed._request import HEADER, Header, Request, check_together, in_words
 from reactgrad.distributed._work import Pack, Traffic, Transport, Work
 
 _COLLECTIVE, _MESSAGE, _FAILED, _ENDED, _DATA = 11, 12, 13, 14, 15
@@ -264,7 +264,7 @@ class MPITransport(Transport):
         asked = {**self._elsewhere(), **asked}
         who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
         text = (
-            f"{who} {what}: {told(asked)}. Every rank must come to each collective; "
+            f"{who} {what}: {in_words(asked)}. Every rank must come to each collective; "
             "let all ranks read the same nodes, or leave the rank out by group.subgroup."
         )
         if "ended" in what:

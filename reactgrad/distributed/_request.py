@@ -141,7 +141,7 @@ class Header:
         return Header(int.from_bytes(raw[:8], "little"), bool(raw[8]), raw[9 : 9 + _DIGEST], text)
 
 
-def told(asked: Mapping[int, str]) -> str:
+def in_words(asked: Mapping[int, str]) -> str:
     """Return who asked for what, in words."""
     by_text: dict[str, list[int]] = {}
     for rank, text in sorted(asked.items()):
@@ -166,7 +166,7 @@ def check_together(headers: Mapping[int, Header]) -> None:
         return
     asked = {rank: header.text for rank, header in headers.items()}
     raise DistributedError(
-        f"the ranks do not ask for the same: {told(asked)}. All ranks must ask for the same "
+        f"the ranks do not ask for the same: {in_words(asked)}. All ranks must ask for the same "
         "collectives in the same order, with the same shapes and dtypes: build and read these nodes "
         "in the same order on every rank.",
         asked,

@@ -88,7 +88,7 @@ class Rounds:
         with OneRead(graph) as read:
             self._settle(graph, starts)
             go_on()
-            return read.told()
+            return read.joined()
 
     def _abandon(self, starts: list[int]) -> None:
         """End what is under way, since an error has come before it was needed: it uses operands' memory."""

@@ -11,7 +11,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._rows import Rows
 from reactgrad.explain._event import Event, Moved
 from reactgrad.nodes._site import Site, user_site
-from reactgrad.scheduler import Run, Stopwatch, Timed, told_error, unwatch, watch
+from reactgrad.scheduler import Run, Stopwatch, Timed, error_text, unwatch, watch
 
 # The number of events kept where the caller names no limit.
 LIMIT = 10_000
@@ -75,7 +75,7 @@ class EventLog:
             now = version[slot]
             error = errors.get(slot)
             if error is not None:
-                text = told_error(error)
+                text = error_text(error)
                 moved = self._moved(step)
                 self._note("failed", slot, now, now, None, moved=moved, error=text)
                 continue

@@ -14,7 +14,7 @@ from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import ENDS, MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import Leaf
-from reactgrad.scheduler import FLEETING, told_error
+from reactgrad.scheduler import FLEETING, error_text
 
 
 def explain(graph: Core, var: Handle) -> Why:
@@ -120,7 +120,7 @@ class _Search:
     def error(self, slot: int) -> str:
         """Return the error that a node raised for the present versions of its parents, as text."""
         error = self._scheduler.error(slot)
-        return "" if error is None else told_error(error)
+        return "" if error is None else error_text(error)
 
     # --- following -----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from reactgrad.nodes._op import FEED, Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.reading._plan import planned
-from reactgrad.scheduler import CollectorPause, Run, at_work, told_error
+from reactgrad.scheduler import CollectorPause, Run, at_work, error_text
 from reactgrad.values._brief import brief
 from reactgrad.values._columns import MISSING
 
@@ -526,7 +526,7 @@ def _state(graph: Core, slot: int, stale: bool, leaf: bool) -> tuple[State, str]
         state = "error"
     else:
         state = "clean" if not stale else "unset" if leaf else "stale"
-    return state, "" if error is None else told_error(error)
+    return state, "" if error is None else error_text(error)
 
 
 def _value(graph: Core, slot: int) -> str:

@@ -11,7 +11,7 @@ from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.flow._mode import no_grad
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.ops import DETACH, SCALE_GRAD
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 def detach_node(x: Any) -> Any:
@@ -35,7 +35,7 @@ def scale_grad(x: Any, factor: float) -> Any:
         )
     if isinstance(factor, bool) or not isinstance(factor, Real) or not math.isfinite(factor):
         raise ParameterError(
-            f"scale_grad({told(factor):.60}): the factor is one finite number, such as 0.5, or -1.0 to "
+            f"scale_grad({safe_repr(factor):.60}): the factor is one finite number, such as 0.5, or -1.0 to "
             "reverse the gradient. To scale element by element write "
             f"{x.label}.register_hook(lambda g: g * factors)."
         )

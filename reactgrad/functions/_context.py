@@ -29,7 +29,7 @@ from reactgrad.nodes._function_names import remember
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import OPERAND, Lifted
 from reactgrad.ops import spread
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 # The origin of a saved value: ("argument", position among the operands), ("output", position),
 # ("saved", position among those that are neither), or ("none", 0).
@@ -102,7 +102,7 @@ class Context:
         for value in values:
             if value is not None and type(value) not in _NUMBERS and owner(value) is None:
                 raise DTypeError(
-                    f"ctx.save_for_backward was given {type(value).__name__} ({told(value):.60}): it keeps "
+                    f"ctx.save_for_backward was given {type(value).__name__} ({safe_repr(value):.60}): it keeps "
                     "arrays and numbers. Set other objects as attributes, ctx.name = value."
                 )
         self._reactgrad.saved = list(values)

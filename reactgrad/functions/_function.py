@@ -26,7 +26,7 @@ from reactgrad.nodes._function_names import remember
 from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
 from reactgrad.ops import spread
-from reactgrad.scheduler import is_interrupt, told, told_error
+from reactgrad.scheduler import error_text, is_interrupt, safe_repr
 
 
 class Function:
@@ -315,14 +315,14 @@ class Applied(Lifted):
             each: Any = (result,) if cls._outputs is None else result
             if not isinstance(each, tuple | list) or len(each) != len(self.outputs):
                 raise ValueError(
-                    f"for {len(self.outputs)} outputs infer returned {told(result):.60}"
+                    f"for {len(self.outputs)} outputs infer returned {safe_repr(result):.60}"
                 )
             found = each[index]
             if isinstance(found, Spec):
                 # A result is never a weak number.
                 return spec(found.shape, found.dtype, found.device)
             if not isinstance(found, tuple | list) or len(found) != 2:
-                raise TypeError(f"infer returned {type(found).__name__} ({told(found):.60})")
+                raise TypeError(f"infer returned {type(found).__name__} ({safe_repr(found):.60})")
             shape, dtype = found
             device = operands[0].device if operands and operands[0] is not None else "cpu"
             return spec(tuple(shape), np.dtype(dtype), device)
@@ -330,7 +330,7 @@ class Applied(Lifted):
             if is_interrupt(error):
                 raise
             raise ShapeError(
-                f"{self.name}.infer, of ({', '.join(map(repr, operands))}): {told_error(error)}. "
+                f"{self.name}.infer, of ({', '.join(map(repr, operands))}): {error_text(error)}. "
                 "It returns a spec that it was given, or (shape, dtype) as in ((2, 3), "
                 "'float64'); of several outputs a tuple of these."
             ) from error

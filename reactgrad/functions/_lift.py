@@ -15,7 +15,7 @@ from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._function_names import remember
 from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 def _declared(shape: Any, dtype: Any) -> Spec:
@@ -153,7 +153,7 @@ def lift(
         )
     if not callable(function):
         raise DTypeError(
-            f"rg.lift({told(function):.60}): it takes a function. A value that changes is "
+            f"rg.lift({safe_repr(function):.60}): it takes a function. A value that changes is "
             "an input, g.input(value)."
         )
     for name, given, call in (
@@ -162,7 +162,7 @@ def lift(
     ):
         if given is not None and not callable(given):
             raise DTypeError(
-                f"rg.lift(..., {name}={told(given):.60}): it takes a function, called as {call}, or None."
+                f"rg.lift(..., {name}={safe_repr(given):.60}): it takes a function, called as {call}, or None."
             )
     rule = read_cutoff(cutoff)
     for one in (function, vjp, jvp):

@@ -52,7 +52,7 @@ from reactgrad.scheduler import (
     Scheduler,
     Serial,
     Threads,
-    told,
+    safe_repr,
 )
 
 
@@ -218,7 +218,7 @@ class Graph(Pictures, Questions, Settings):
 
     def __setitem__(self, name: str | Var, value: Any) -> NoReturn:
         raise SetError(
-            f"g[{name!r}] is a node, not a place: write g[{name!r}].set({told(value):.40})."
+            f"g[{name!r}] is a node, not a place: write g[{name!r}].set({safe_repr(value):.40})."
         )
 
     def __contains__(self, item: object) -> bool:

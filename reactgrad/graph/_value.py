@@ -23,7 +23,7 @@ from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
 from reactgrad.reading._implicit_values import check_conversion
 from reactgrad.reading._value import hand_out
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 from reactgrad.values._columns import MISSING
 from reactgrad.values._function_steps import PLAIN
 from reactgrad.values._lending import Lease
@@ -112,7 +112,9 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
 
     @value.setter
     def value(self, value: Any) -> None:
-        raise SetError(f"a value cannot be assigned; write {self.label}.set({told(value):.40}).")
+        raise SetError(
+            f"a value cannot be assigned; write {self.label}.set({safe_repr(value):.40})."
+        )
 
     def numpy(self) -> Any:
         """Return the value as a new, writable NumPy array."""

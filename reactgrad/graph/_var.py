@@ -32,7 +32,7 @@ from reactgrad.nodes._op import Leaf
 from reactgrad.nodes._site import is_called
 from reactgrad.observing._observe import observe
 from reactgrad.reading._refresh import refresh
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 @lists_verbs
@@ -304,10 +304,10 @@ class Var(Value["Var"]):
             if state == "clean" and self._slot in graph._scheduler.dropped:
                 text += ", value released"
             elif state == "clean":
-                with np.printoptions(threshold=6, edgeitems=2, formatter={"object": told}):
+                with np.printoptions(threshold=6, edgeitems=2, formatter={"object": safe_repr}):
                     value = host.hand_out(self._slot)
                     plain = value.item() if isinstance(value, np.generic) else value
-                    shown = " ".join(told(plain)[:200].split())
+                    shown = " ".join(safe_repr(plain)[:200].split())
                 text += f", value {shown[:77] + '...' if len(shown) > 80 else shown}"
             return text + ">"
 

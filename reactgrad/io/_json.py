@@ -29,7 +29,7 @@ from reactgrad.nodes._function_names import (
 )
 from reactgrad.nodes._lifted import OPERAND
 from reactgrad.ops import Index, Slot
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 # Deeper nesting is refused in both directions.
 MOST_NESTED = 50
@@ -247,7 +247,7 @@ class Reader:
         if what == "array":
             place, dtype, axes = items_of(given, 3, "an array")
             return in_order(self.array(place, dtype), axes)
-        raise LoadError(f"{told(what):.60} is no kind of value")
+        raise LoadError(f"{safe_repr(what):.60} is no kind of value")
 
     def key(self, form: Any, depth: int) -> Any:
         key = self.value(form, depth + 1)
@@ -269,7 +269,7 @@ class Reader:
         try:
             return DTYPES[name]
         except (KeyError, TypeError):
-            raise LoadError(f"{told(name):.60} is no dtype of a value") from None
+            raise LoadError(f"{safe_repr(name):.60} is no dtype of a value") from None
 
     def spec(self, form: Any) -> Spec | None:
         """Return the spec that ``Writer.spec`` was given."""
@@ -314,7 +314,9 @@ class Reader:
                     "part of your program that gives the function to rg.lift before you load"
                 ) from None
             except LookupError as error:
-                raise LoadError(f"{user} calls {told(key.text):.200}: {error.args[0]}") from error
+                raise LoadError(
+                    f"{user} calls {safe_repr(key.text):.200}: {error.args[0]}"
+                ) from error
         return found
 
     def _from_code(self, form: str, user: str) -> Callable[..., Any]:
@@ -337,7 +339,7 @@ class Reader:
         if what == "function":
             return self.function(given, "a cutoff")
         if what != "tolerance":
-            raise LoadError(f"{told(what):.60} is no kind of cutoff")
+            raise LoadError(f"{safe_repr(what):.60} is no kind of cutoff")
         sizes = [self.value(size) for size in items_of(given, 2, "a tolerance")]
         if not all(type(size) in (int, float, bool) and size >= 0 for size in sizes):
             raise LoadError("a tolerance is negative, or no number")
@@ -364,7 +366,7 @@ def _slot(form: Any) -> Slot:
         return Slot(whole(form, "the number of an operand", 0, MOST_LENGTH))
     number, mode, axis, short = items_of(form, 4, "the place of an operand")
     if mode not in ("raise", "wrap", "clip") or type(short) is not bool:
-        raise LoadError(f"{told(form):.60} is no place of an operand")
+        raise LoadError(f"{safe_repr(form):.60} is no place of an operand")
     if axis is not None:
         whole(axis, "the axis of an operand", -MOST_AXES, MOST_AXES)
     return Slot(whole(number, "the number of an operand", 0, MOST_LENGTH), mode, axis, short)
@@ -381,7 +383,7 @@ def _index(parts: tuple[Any, ...]) -> Index:
         else:
             fits = part is None or part is Ellipsis or type(part) in (int, Slot)
         if not fits:
-            raise LoadError(f"{told(part):.60} is no part of an index")
+            raise LoadError(f"{safe_repr(part):.60} is no part of an index")
     return Index(parts)
 
 
@@ -389,14 +391,14 @@ def _from_bits(digits: Any) -> float:
     try:
         return struct.unpack(">d", bytes.fromhex(text(digits, "a float")))[0]
     except (ValueError, struct.error):
-        raise LoadError(f"{told(digits):.60} is not the bits of a float") from None
+        raise LoadError(f"{safe_repr(digits):.60} is not the bits of a float") from None
 
 
 def _from_hex(digits: Any) -> int:
     try:
         return int(text(digits, "an integer"), 16)
     except ValueError:
-        raise LoadError(f"{told(digits):.60} is no integer") from None
+        raise LoadError(f"{safe_repr(digits):.60} is no integer") from None
 
 
 # --- checks of the manifest's parts --------------------------------------------------------------
@@ -405,21 +407,21 @@ def _from_hex(digits: Any) -> int:
 def whole(number: Any, what: str, least: int, most: int) -> int:
     """Return `number` if it is an integer within these bounds, else raise."""
     if type(number) is not int or not least <= number <= most:
-        raise LoadError(f"{what} is {told(number):.60}, and should be from {least} to {most}")
+        raise LoadError(f"{what} is {safe_repr(number):.60}, and should be from {least} to {most}")
     return number
 
 
 def text(string: Any, what: str) -> str:
     """Return `string` if it is a string, else raise."""
     if type(string) is not str:
-        raise LoadError(f"{what} is {told(string):.60}, and should be a string")
+        raise LoadError(f"{what} is {safe_repr(string):.60}, and should be a string")
     return string
 
 
 def many(items: Any, what: str) -> list[Any]:
     """Return `items` if it is a list, else raise."""
     if type(items) is not list:
-        raise LoadError(f"{what} is {told(items):.60}, and should be a list")
+        raise LoadError(f"{what} is {safe_repr(items):.60}, and should be a list")
     return items
 
 
@@ -433,12 +435,12 @@ def items_of(items: Any, count: int, what: str) -> list[Any]:
 def record(fields: Any, what: str) -> dict[str, Any]:
     """Return `fields` if it is a JSON object, else raise."""
     if type(fields) is not dict:
-        raise LoadError(f"{what} is {told(fields):.60}, and should be an object")
+        raise LoadError(f"{what} is {safe_repr(fields):.60}, and should be an object")
     return fields
 
 
 def only(fields: Any, what: str) -> tuple[str, Any]:
     """Return the key and the content of a JSON object with one key; raise for anything else."""
     if len(record(fields, what)) != 1:
-        raise LoadError(f"{what} is {told(fields):.60}, and should be an object with one key")
+        raise LoadError(f"{what} is {safe_repr(fields):.60}, and should be an object with one key")
     return next(iter(fields.items()))

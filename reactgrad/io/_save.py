@@ -29,7 +29,7 @@ from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
 from reactgrad.io._state import Absent, Choice, Computation, State
 from reactgrad.io._whole_file import write_whole
 from reactgrad.nodes._op import OPS, Leaf, Op, Output
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
@@ -157,7 +157,9 @@ class _Packing:
                     f"{label} cannot be saved: it computes an op {op.name!r} which is not the one "
                     "known by that name. Give each op a name of its own."
                 )
-            what = f"{label}, op {op.name!r}, with the attributes {told(definition.attrs):.200}"
+            what = (
+                f"{label}, op {op.name!r}, with the attributes {safe_repr(definition.attrs):.200}"
+            )
             return {"op": op.name, "attrs": self.tried(writer.value, [*definition.attrs], what)}
         what = f"{label}, function {definition.name!r},"
         if definition.UNSAVED:
@@ -165,7 +167,9 @@ class _Packing:
         layout = definition.layout
         if layout is not None:
             layout = [
-                self.tried(writer.value, fixed, f"{what} with the fixed argument {told(fixed):.80}")
+                self.tried(
+                    writer.value, fixed, f"{what} with the fixed argument {safe_repr(fixed):.80}"
+                )
                 for fixed in layout
             ]
         form = {
@@ -186,7 +190,7 @@ class _Packing:
         return form
 
     def cutoff(self, node: int, rule: Any) -> Any:
-        label = f"node {self.state.label(node)!r} with the cutoff {told(rule):.80}"
+        label = f"node {self.state.label(node)!r} with the cutoff {safe_repr(rule):.80}"
         return self.tried(self.writer.cutoff, rule, label)
 
     # --- values
@@ -215,7 +219,7 @@ class _Packing:
             if not given:
                 return self.form("missing")
             raise SaveError(
-                f"node {self.state.label(node)!r} holds {told(value):.80} and cannot be saved: "
+                f"node {self.state.label(node)!r} holds {safe_repr(value):.80} and cannot be saved: "
                 f"{error}. Numbers, strings, arrays and lists, tuples and dicts of them can be."
             ) from None
         self.objects.append(form)

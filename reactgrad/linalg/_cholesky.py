@@ -18,7 +18,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import swap_last
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 _TRANS = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
@@ -212,8 +212,8 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     """
     if not isinstance(c_and_lower, tuple | list) or len(c_and_lower) != 2:
         raise ParameterError(
-            f"cho_solve({told(c_and_lower):.60}, b): the first argument is a factor and whether it is the lower one. "
-            "Write rg.linalg.cho_solve((L, True), b) for L = rg.linalg.cholesky(a)."
+            f"cho_solve({safe_repr(c_and_lower):.60}, b): the first argument is a factor and whether it is the lower "
+            "one. Write rg.linalg.cho_solve((L, True), b) for L = rg.linalg.cholesky(a)."
         )
     factor, lower = c_and_lower
     factor, b = nodes((factor, b))

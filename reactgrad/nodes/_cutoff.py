@@ -14,7 +14,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.backend import cpu, lasts, owner
 from reactgrad.nodes._function_names import remember
-from reactgrad.scheduler import add_note, is_interrupt, told
+from reactgrad.scheduler import add_note, is_interrupt, safe_repr
 
 Cutoff = Callable[[Any, Any], Any]
 
@@ -181,7 +181,7 @@ class Tolerance:
         if a.dtype.kind not in "biufc":
             raise DTypeError(
                 f"cutoff={self!r} compares numbers and arrays of numbers, and the value is "
-                f"{type(new).__name__} ({told(new):.60}). Write cutoff='equal', or a function of (old, "
+                f"{type(new).__name__} ({safe_repr(new):.60}). Write cutoff='equal', or a function of (old, "
                 "new) that returns whether the value counts as unchanged."
             )
         close = self._close if a.dtype.kind in "fc" else self._close_integers
@@ -288,7 +288,7 @@ def unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
     if outcome is True or outcome is False or isinstance(outcome, np.bool_):
         return bool(outcome)
     raise DTypeError(
-        f"{_cutoff_name(cutoff)} returned {told(outcome):.80}; it must "
+        f"{_cutoff_name(cutoff)} returned {safe_repr(outcome):.80}; it must "
         "return True (unchanged) or False. For arrays write np.array_equal(old, new), or use "
         "cutoff='equal'."
     )

@@ -14,7 +14,7 @@ from functools import partial
 from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from reactgrad.scheduler import is_interrupt, told_error
+from reactgrad.scheduler import error_text, is_interrupt
 
 # At most so many decorators around a function, such as ``rg.lift`` itself, are unwrapped.
 MOST_WRAPPERS = 8
@@ -135,7 +135,7 @@ def find(name: FunctionName, trust: Collection[str]) -> Callable[..., Any]:
         except (Exception, SystemExit) as error:  # whatever its lines raise
             if isinstance(error, Exception) and is_interrupt(error):
                 raise
-            raise LookupError(f"{module} cannot be imported: {told_error(error)}") from error
+            raise LookupError(f"{module} cannot be imported: {error_text(error)}") from error
     found = _walk(text, sys.modules.get(module))
     for _ in range(wrappers):
         found = getattr(found, "__wrapped__", None)

@@ -10,7 +10,7 @@ from reactgrad._errors import DeviceError, DTypeError, GradientError, GraphError
 from reactgrad.graph._detached import DetachedVar
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import PARAM, Leaf
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 _COUNTED = re.compile(r"(.*/)?param_\d+")
 
@@ -29,7 +29,7 @@ def read_groups(who: str, params: Any) -> list[dict[str, Any]]:
         If there is no param.
     """
     if isinstance(params, Handle | str) or not isinstance(params, Iterable):
-        given = params.label if isinstance(params, Handle) else told(params)
+        given = params.label if isinstance(params, Handle) else safe_repr(params)
         raise DTypeError(
             f"{who}({given:.60}): params is an iterable of params, of (name, param) pairs or of dicts. Write "
             f"{who}([w, b]) or {who}(g.params)."
@@ -80,7 +80,7 @@ def read_params(who: str, params: Any) -> Named:
         name, param = one if isinstance(one, tuple) and len(one) == 2 else (None, one)
         if name is not None and not isinstance(name, str):
             raise DTypeError(
-                f'{who}: {told(name):.60} is no name. Pairs are written ("layer.w", w).'
+                f'{who}: {safe_repr(name):.60} is no name. Pairs are written ("layer.w", w).'
             )
         check_param(who, param)
         path = str(name) if type(name) is _Path else None
@@ -92,8 +92,8 @@ def check_param(who: str, param: Any) -> None:
     """Raise an error for what is no param, or not one that an optimiser can work on."""
     if not isinstance(param, Handle):
         raise DTypeError(
-            f"{who} was given {type(param).__name__} ({told(param):.60}) as a param. Params are leaves of a graph: "
-            "w = g.param([1.0, 2.0])."
+            f"{who} was given {type(param).__name__} ({safe_repr(param):.60}) as a param. Params are leaves of a "
+            "graph: w = g.param([1.0, 2.0])."
         )
     if isinstance(param, DetachedVar):
         raise GradientError(

@@ -12,7 +12,7 @@ from reactgrad._attributes import OwnAttributes
 from reactgrad._calls import check_names
 from reactgrad._errors import DTypeError, LoadError, ParameterError
 from reactgrad.optim._optimizer import Optimizer
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 class LRScheduler(OwnAttributes):
@@ -55,7 +55,7 @@ class LRScheduler(OwnAttributes):
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise DTypeError(
-                f"{type(self).__name__}({told(optimizer):.60}): the first argument is an optimiser, such as "
+                f"{type(self).__name__}({safe_repr(optimizer):.60}): the first argument is an optimiser, such as "
                 "rg.optim.SGD(params, lr=0.1)."
             )
         self.optimizer = optimizer

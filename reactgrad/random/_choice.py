@@ -21,7 +21,7 @@ from reactgrad.random._draw import (
     is_const,
     shape_of,
 )
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 def permutation(x: Any, axis: int = 0) -> Any:
@@ -166,7 +166,7 @@ def _probabilities(p: Any) -> Any:
         return np.asarray(p, np.float64)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"rg.random.choice(p={told(p):.60}): probabilities are real numbers, one a part."
+            f"rg.random.choice(p={safe_repr(p):.60}): probabilities are real numbers, one a part."
         ) from None
 
 

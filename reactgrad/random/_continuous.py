@@ -10,7 +10,7 @@ from reactgrad import ops
 from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nodes._handle import graph_of
 from reactgrad.random._draw import Draw, shape_first, shape_of
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 def _check(name: str, above: float, strict: bool, **parameters: Any) -> None:
@@ -24,7 +24,7 @@ def _check(name: str, above: float, strict: bool, **parameters: Any) -> None:
     for parameter, value in parameters.items():
         if isinstance(value, int | float) and not (value > above if strict else value >= above):
             raise ParameterError(
-                f"rg.random.{name}({parameter}={told(value):.40}): it must be "
+                f"rg.random.{name}({parameter}={safe_repr(value):.40}): it must be "
                 f"{'greater than' if strict else 'at least'} {above:g}."
             )
 

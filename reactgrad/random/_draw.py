@@ -24,7 +24,7 @@ from reactgrad.ops import astype, log
 from reactgrad.ops._chain import times
 from reactgrad.ops._layout import spread_like
 from reactgrad.ops._shapes import broadcast, common_device
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_random.register, _random.register_standard)
 
@@ -51,7 +51,7 @@ def shape_of(name: str, shape: Any, size: Any) -> Shape:
     many = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
     if not all(_is_length(one) for one in many):
         raise ParameterError(
-            f"rg.random.{name}: the shape is {told(shape):.60}; it is an integer or a tuple of integers of at "
+            f"rg.random.{name}: the shape is {safe_repr(shape):.60}; it is an integer or a tuple of integers of at "
             f"least 0. {_order(name)}"
         )
     return tuple(int(one) for one in many)
@@ -98,7 +98,7 @@ def shape_first(function: F) -> F:
         first = args[0] if args else None
         bare = not isinstance(first, tuple | list | None)
         if bare and (len(args) > 1 or "size" in named or _is_zero(first)):
-            given = ", ".join([f"{told(one):.30}" for one in args])
+            given = ", ".join([f"{safe_repr(one):.30}" for one in args])
             raise DTypeError(
                 f"rg.random.{name}({given}, ...): is the first argument a shape, or a parameter? {_order(name)}"
             )

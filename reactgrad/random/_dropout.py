@@ -12,7 +12,7 @@ from reactgrad.flow._training import mode_of
 from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.ops import less, where
 from reactgrad.random._draw import Draw
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 
 def dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
@@ -53,7 +53,7 @@ def dropout(input: Any, /, p: float = 0.5, training: Any = None) -> Any:
 
 def _floats(name: str, input: Any, p: Any, training: Any = None) -> Any:
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0.0 <= p <= 1.0:
-        raise ParameterError(f"rg.{name}(p={told(p):.40}): it is a probability, from 0 to 1.")
+        raise ParameterError(f"rg.{name}(p={safe_repr(p):.40}): it is a probability, from 0 to 1.")
     x: Any = input if isinstance(input, Handle) else graph_of((input, training)).const(input)
     if x.dtype.kind != "f":
         raise DTypeError(

@@ -41,7 +41,7 @@ class OneRead:
         scheduler = self._graph._scheduler
         self._news |= dict.fromkeys((*scheduler.earlier, *scheduler.news))
 
-    def told(self) -> Run:
+    def joined(self) -> Run:
         """Return all runs as one record, and make it the graph's last run."""
         scheduler = self._graph._scheduler
         if not self._runs:  # no run came to its end

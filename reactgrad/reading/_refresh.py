@@ -87,9 +87,9 @@ def refresh(
             try:
                 refresh(graph, slots, retry=retry)
             except Exception:
-                whole.told()
+                whole.joined()
                 raise
-            return whole.told()
+            return whole.joined()
     if graph._transient and not graph._computing:
         from reactgrad.memory._transient_run import take_refusal
 
@@ -114,9 +114,9 @@ def _follow_and_read(graph: Core, slots: tuple[int, ...], retry: bool) -> RawRun
             if retry and _follow_values(graph, graph._scheduler.topology.ancestors(slots)):
                 refresh(graph, slots)  # nodes that had failed before show their shapes only now
         except Exception:
-            read.told()
+            read.joined()
             raise
-        return read.told()
+        return read.joined()
 
 
 def _follow_values(graph: Core, slots: Collection[int]) -> bool:

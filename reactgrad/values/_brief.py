@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 MOST_LETTERS = 48
 MOST_ELEMENTS = 4
@@ -20,7 +20,7 @@ class _Objects(Repr):
         try:
             return super().repr1(x, level)
         except Exception:
-            return told(x)
+            return safe_repr(x)
 
 
 _objects = _Objects()

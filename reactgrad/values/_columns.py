@@ -22,7 +22,7 @@ from reactgrad.scheduler import (
     Overlay,
     Scheduler,
     Step,
-    told,
+    safe_repr,
 )
 from reactgrad.values._facts import Facts, column, table
 from reactgrad.values._footprint import FEWEST_BYTES, Footprint
@@ -337,7 +337,7 @@ def as_array(op: Op, device: Any, number: Any, dtype: Any) -> Any:
 
 def _overflow(number: Any, dtype: Any) -> NumberError:
     return NumberError(
-        f"the Python number {told(number):.60} does not fit into {dtype}, the dtype of the array beside "
+        f"the Python number {safe_repr(number):.60} does not fit into {dtype}, the dtype of the array beside "
         "it. Convert the array first, x.astype('int64') or x.astype('float64')."
     )
 

@@ -17,7 +17,7 @@ from reactgrad.backend import (
     read_value,
     spec,
 )
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 from reactgrad.values._quiet import quietly
 
 
@@ -128,7 +128,7 @@ def read_as(
             return found, value
         meant = f"have dtype='{dtype}'" if dtype is not None else f"live on {device!r}"
         raise DTypeError(
-            f"{what} was given {type(value).__name__} ({told(value):.60}), which is no number or array "
+            f"{what} was given {type(value).__name__} ({safe_repr(value):.60}), which is no number or array "
             f"and cannot {meant}."
         )
     if dtype is not None:

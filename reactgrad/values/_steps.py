@@ -24,7 +24,7 @@ from reactgrad.backend import (
 )
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.nodes._op import CONST, Attrs, Leaf, Op, Output
-from reactgrad.scheduler import UNCHANGED, Plan, Ranges, Step, told
+from reactgrad.scheduler import UNCHANGED, Plan, Ranges, Step, safe_repr
 from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, as_array, shaped, stays
 from reactgrad.values._footprint import FEWEST_BYTES
 from reactgrad.values._function_steps import direct_step
@@ -506,7 +506,7 @@ class Steps(Store):
                 if one is None:
                     raise DTypeError(
                         f"{op.name} computes with numbers and arrays; an operand is "
-                        f"{type(value).__name__}: {told(value):.80}. Take the number out, or what "
+                        f"{type(value).__name__}: {safe_repr(value):.80}. Take the number out, or what "
                         "np.asarray(value) gives, in an rg.lift function first."
                     )
             elif one.weak is None:

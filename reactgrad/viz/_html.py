@@ -20,7 +20,7 @@ from reactgrad.explain._stats import Stats
 from reactgrad.explain._why import Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.reading._run import Plan, Run
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 from reactgrad.viz._ask import asked, drawn
 from reactgrad.viz._dot import MOST_LETTERS, WORDS
 from reactgrad.viz._draw import svg
@@ -117,7 +117,7 @@ _ARRAYS: Any = {
     "threshold": 100,
     "edgeitems": 3,
     "precision": 6,
-    "formatter": {"object": told},
+    "formatter": {"object": safe_repr},
 }
 
 
@@ -130,14 +130,14 @@ def abbreviated(value: Any, wide: int = 96) -> str:
     try:
         return _abbreviated(value, wide)
     except Exception:
-        return told(value)
+        return safe_repr(value)
 
 
 def _abbreviated(value: Any, wide: int) -> str:
     if isinstance(value, np.ndarray) and not value.shape:
         value = value[()]
     if not isinstance(value, np.ndarray):
-        return shown(str(value) if isinstance(value, np.generic) else told(value), 2000)
+        return shown(str(value) if isinstance(value, np.generic) else safe_repr(value), 2000)
     with np.printoptions(**_ARRAYS, linewidth=wide):
         if value.ndim <= 2:
             return _first_lines(str(value))

@@ -21,7 +21,7 @@ from reactgrad.explain._search import explain
 from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 from reactgrad.viz._figures import figures, table
 from reactgrad.viz._html import abbreviated
 from reactgrad.viz._picture import Layer
@@ -220,7 +220,7 @@ def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
         )
     if not fits[kind]():
         raise DTypeError(
-            f"{var.label!r} holds {_KINDS[kind]} and was given {told(value):.60} by the page. Nothing was set."
+            f"{var.label!r} holds {_KINDS[kind]} and was given {safe_repr(value):.60} by the page. Nothing was set."
         )
     if isinstance(now, np.ndarray):
         return np.array(value, now.dtype).reshape(now.shape)
@@ -248,31 +248,31 @@ def _is_number(value: Any) -> bool:
 def flaw(message: Any) -> str | None:
     """Return the reason why no page sends this message; ``None`` if a page may send it."""
     if not isinstance(message, dict):
-        return f"a message is an object, not {told(message):.60}"
+        return f"a message is an object, not {safe_repr(message):.60}"
     kind = message.get("kind")
     if kind in ("set", "why", "table") and _key(message.get("key")) is None:
-        return f"{kind!r} needs the key of a node, not {told(message.get('key')):.60}"
+        return f"{kind!r} needs the key of a node, not {safe_repr(message.get('key')):.60}"
     if kind == "set" and "value" not in message:
         return "'set' needs a value"
     if kind == "view":
         layer, focus = message.get("layer", "values"), message.get("focus", "")
         if layer not in get_args(Layer):
-            return f"there is no layer {told(layer):.60}"
+            return f"there is no layer {safe_repr(layer):.60}"
         if not isinstance(focus, str) or (focus.startswith("#") and _key(focus[1:]) is None):
-            return f"there is no part {told(focus):.60}"
+            return f"there is no part {safe_repr(focus):.60}"
     if kind == "mode" and message.get("mode") not in MODES:
-        return f"there is no mode {told(message.get('mode')):.60}"
+        return f"there is no mode {safe_repr(message.get('mode')):.60}"
     if kind in ("compute", "sight"):
         keys = message.get("keys")
         if (keys is not None or kind == "sight") and not (
             isinstance(keys, list) and keys and all(_key(one) is not None for one in keys)
         ):
-            return f"{kind!r} needs the keys of nodes, not {told(keys):.60}"
+            return f"{kind!r} needs the keys of nodes, not {safe_repr(keys):.60}"
     for which, what in (("start", "row"), ("left", "column")):
         if kind == "table" and _key(message.get(which)) is None:
-            return f"'table' needs the number of a {what}, not {told(message.get(which)):.60}"
+            return f"'table' needs the number of a {what}, not {safe_repr(message.get(which)):.60}"
     if kind not in KINDS:
-        return f"there is no message of the kind {told(kind):.60}"
+        return f"there is no message of the kind {safe_repr(kind):.60}"
     return None
 
 

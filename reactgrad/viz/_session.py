@@ -30,7 +30,7 @@ from reactgrad.explain._snapshot import (
 )
 from reactgrad.explain._snapshots import Snapshots
 from reactgrad.nodes._handle import Handle
-from reactgrad.scheduler import CollectorPause, told_error
+from reactgrad.scheduler import CollectorPause, error_text
 from reactgrad.viz._glance import glances
 from reactgrad.viz._messages import (
     Message,
@@ -184,7 +184,7 @@ class Session:
                     with CollectorPause():  # garbage is looked for after pages have their frame
                         self._tell()
             except Exception as error:  # the page shows it, and the thread goes on
-                self._say(told_error(error))
+                self._say(error_text(error))
             self._rested()
             # At most one message a frame, and at most half of the time spent on messages. What is shown
             # gets to the pages meanwhile, before the rest is made.
@@ -256,7 +256,7 @@ class Session:
                     problems.append(str(error))
             self._graph.set(wanted)
         except Exception as error:
-            problems.append(told_error(error))
+            problems.append(error_text(error))
         problem = " ".join(problems)
         if self._mode == "asked":
             self._say(problem)
@@ -279,7 +279,7 @@ class Session:
         except Cancelled as error:
             self._say(str(error))
         except Exception as error:
-            self._say(told_error(error))
+            self._say(error_text(error))
         finally:
             self._computing = False
 

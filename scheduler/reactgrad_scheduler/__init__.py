@@ -93,10 +93,10 @@ from reactgrad_scheduler.staleness import STALE as STALE
 from reactgrad_scheduler.staleness import UNSETTLED as UNSETTLED
 from reactgrad_scheduler.tables import UNKNOWN as UNKNOWN
 from reactgrad_scheduler.tasks import Owner as Owner
+from reactgrad_scheduler.texts import error_text as error_text
 from reactgrad_scheduler.texts import listed as listed
+from reactgrad_scheduler.texts import safe_repr as safe_repr
 from reactgrad_scheduler.texts import shortened as shortened
-from reactgrad_scheduler.texts import told as told
-from reactgrad_scheduler.texts import told_error as told_error
 from reactgrad_scheduler.topology import RANK_GAP as RANK_GAP
 from reactgrad_scheduler.versions import Leaves as Leaves
 from reactgrad_scheduler.watch import at_work as at_work

@@ -55,12 +55,12 @@ def listed(names: Iterable[str], joint: str = ", ", most: int = 12) -> str:
     return joint.join(each)
 
 
-def told(value: object) -> str:
+def safe_repr(value: object) -> str:
     """Return ``repr(value)``, or a text with the type if that raises, as for very large integers.
 
     Examples
     --------
-    >>> told([1]), told(10**6000)
+    >>> safe_repr([1]), safe_repr(10**6000)
     ('[1]', '<int of 19932 bits>')
     """
     try:
@@ -71,12 +71,12 @@ def told(value: object) -> str:
         return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
 
 
-def told_error(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an exception as ``"Type: message"``, or its type alone if it has none or its ``str`` raises.
 
     Examples
     --------
-    >>> told_error(ValueError("no")), told_error(ValueError())
+    >>> error_text(ValueError("no")), error_text(ValueError())
     ('ValueError: no', 'ValueError')
     """
     try:

@@ -32,7 +32,7 @@ from reactgrad.ops._pick import agree, pick
 from reactgrad.ops._reduce import mean, sum
 from reactgrad.ops._softmax import alike
 from reactgrad.ops._where import where
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 _REDUCTIONS = {"mean": mean, "sum": sum}
 
@@ -51,7 +51,7 @@ def reduced(name: str, costs: Any, reduction: str) -> Any:
         return _REDUCTIONS[reduction](costs)
     except (KeyError, TypeError):
         raise ParameterError(
-            f"rg.{name}(reduction={told(reduction):.40}): it is 'mean', 'sum' or 'none'."
+            f"rg.{name}(reduction={safe_repr(reduction):.40}): it is 'mean', 'sum' or 'none'."
         ) from None
 
 
@@ -199,7 +199,7 @@ def smooth_l1_loss(
 def _positive(name: str, parameter: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0.0:
         raise ParameterError(
-            f"rg.{name}({parameter}={told(value):.40}): it is a number greater than 0."
+            f"rg.{name}({parameter}={safe_repr(value):.40}): it is a number greater than 0."
         )
 
 

@@ -32,7 +32,7 @@ from reactgrad.ops._pick import agree
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.neural._recurrent_steps import gru_steps, lstm_steps, rnn_steps, turned
-from reactgrad.scheduler import told
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_recurrence.register)
 
@@ -456,7 +456,7 @@ def rnn(
     """
     if nonlinearity not in ("tanh", "relu"):
         raise ParameterError(
-            f"rg.rnn(nonlinearity={told(nonlinearity):.40}): it is 'tanh' or 'relu'."
+            f"rg.rnn(nonlinearity={safe_repr(nonlinearity):.40}): it is 'tanh' or 'relu'."
         )
     given = _Given("rnn", 1, input, (state,), (w_ih, w_hh), (b_ih, b_hh), batch_first, reverse)
     states, _ = RNN(given.sums(*given.biases), *given.states, given.weight, attrs=(nonlinearity,))
@@ -503,7 +503,7 @@ def lstm(
     """
     if state is not None and not (isinstance(state, tuple | list) and len(state) == 2):
         raise ShapeError(
-            f"rg.lstm(state={told(state):.60}): write a pair, (state, cell), or None for zeros; either of the two may "
+            f"rg.lstm(state={safe_repr(state):.60}): write a pair, (state, cell), or None for zeros; either of the two may "
             "be None."
         )
     pair = (None, None) if state is None else tuple(state)
