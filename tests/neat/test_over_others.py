@@ -19,7 +19,7 @@ from reactgrad.demo import neat_config
 from reactgrad.neat import _program
 from reactgrad.neat._genome import packed, unpacked
 from reactgrad.neat._rows import from_bytes, to_bytes
-from tests.neat.evolving import fitness, islands_told, population_told, safe_repr, settings
+from tests.neat.evolving import fitness, islands_told, population_told, settings, told
 
 needs_arrays = pytest.mark.skipif(
     not _program.is_compiled(), reason="there was no compiler when the package was built"
@@ -54,7 +54,7 @@ def test_a_run_goes_on_over_others_and_here_again() -> None:
         population = neat.Population(settings(), seed=3)
         for over in ways:
             population.run(fitness, 2, over=over)
-        found.append(safe_repr(population))
+        found.append(told(population))
     assert found[0] == found[1]
 
 
@@ -178,7 +178,7 @@ def test_a_run_of_islands_may_be_cut_anywhere() -> None:
     whole.run(fitness, 5)
     for n in (1, 3, 1):
         parts.run(fitness, n)
-    found = [[safe_repr(one) for one in islands.populations] for islands in (whole, parts)]
+    found = [[told(one) for one in islands.populations] for islands in (whole, parts)]
     assert found[0] == found[1]
     assert parts.generation == 5
 
