@@ -114,14 +114,21 @@ def asked_before_reads(
         if former is not None:
             former(slot)
 
-    try:  # in one frame and one `try`: an interrupt at any line restores both attributes
-        graph._may_read = may_read
-        graph._handed = _OnlyAsked(graph._host.handed)
-        return function(*arguments)
-    finally:
+    def restore() -> None:
         graph._may_read = former
         handed = graph._host.handed
         graph._handed = handed if former is None else _OnlyAsked(handed)
+
+    try:
+        try:  # in one frame: an interrupt at any line restores both attributes
+            graph._may_read = may_read
+            graph._handed = _OnlyAsked(graph._host.handed)
+            return function(*arguments)
+        finally:
+            restore()
+    except BaseException:
+        restore()  # once more, for an error in the `finally` itself
+        raise
 
 
 class _OnlyAsked(dict[int, Any]):

@@ -125,7 +125,7 @@ def test_a_table_shows_whole_numbers_and_every_column(
             after.click()
             seen.until(lambda before=before: seen.text(".rg-table") != before)
         assert columns == columns_of(y.value[0])
-        assert "columns" in seen.text(".rg-table")
+        assert "of 30" in seen.text(".rg-table")  # one column or several are left for the last page
         seen.page.get_by_label("next rows").click()
         seen.until(lambda: "rows 20 to 39 of 50" in seen.text(".rg-table"))
         row = table.locator("tr").first.locator("td").all_inner_texts()
