@@ -121,7 +121,7 @@ def test_an_act_is_made_or_not_however_little_stack_there_is(name: str) -> None:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("name", ACTS)
 def test_an_act_is_made_or_not_at_many_lines(name: str, error: type[BaseException]) -> None:
-    after_errors(name, error, 30 if name in OF_THE_ENGINE else 2)
+    after_errors(name, error, 20 if name in OF_THE_ENGINE else 2)
 
 
 @pytest.mark.slow
