@@ -40,18 +40,19 @@ def style() -> str:
 HOSTS = {
     "light": (
         '[data-jp-theme-light="true"]',
-        *(
-            ".vscode-light",
-            ".vscode-high-contrast-light",
-            '[theme="light"]',
-            '[data-theme="light"]',
-        ),
+        ".vscode-light",
+        ".vscode-high-contrast-light",
+        '[theme="light"]',
+        '[data-theme="light"]',
         ".light",
     ),
     "dark": (
         '[data-jp-theme-light="false"]',
-        *(".vscode-dark", ".vscode-high-contrast:not(.vscode-high-contrast-light)"),
-        *('[theme="dark"]', '[data-theme="dark"]', ".dark"),
+        ".vscode-dark",
+        ".vscode-high-contrast:not(.vscode-high-contrast-light)",
+        '[theme="dark"]',
+        '[data-theme="dark"]',
+        ".dark",
     ),
 }
 

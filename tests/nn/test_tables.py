@@ -190,3 +190,10 @@ def test_bags_take_factors_as_pytorchs() -> None:
     rg.sum(y * y).backward()
     (u * u).sum().backward()
     np.testing.assert_allclose(ours.weight.grad, theirs.weight.grad.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"scale_grad_by_freq": True}, {"max_norm": np.inf}])
+def test_numbers_that_are_not_finite_come_out_as_they_are(options: dict[str, Any]) -> None:
+    table = np.array([[1.0, np.inf], [-np.inf, np.nan]])
+    y = rg.nn.functional.embedding([0, 1, 0], rg.Graph().param(table), **options)
+    np.testing.assert_array_equal(y.value, table[[0, 1, 0]])

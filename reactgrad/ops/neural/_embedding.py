@@ -146,7 +146,7 @@ def bounded(rows: Any, max_norm: float, norm_type: float) -> Any:
         norms = sum(sizes**norm_type, -1, keepdims=True) ** (1.0 / norm_type)
     # PyTorch adds the same small number.
     short = where(greater(norms, max_norm), given * divide(max_norm, norms + 1e-7), given)
-    return short + (rows - given)
+    return short + _zeros(rows)
 
 
 def by_frequency(rows: Any, numbers: Any, table: Any) -> Any:
@@ -156,8 +156,13 @@ def by_frequency(rows: Any, numbers: Any, table: Any) -> Any:
     flat = reshape(numbers, (-1,))
     ones = ops.astype(equal(flat, flat), table.dtype)
     counts = ops.take(segment_sum(ones, flat, table.shape[0]), numbers, 0)
-    given = rows.detach()
-    return given + divide(rows - given, expand_dims(counts, -1))
+    return rows.detach() + divide(_zeros(rows), expand_dims(counts, -1))
+
+
+def _zeros(rows: Any) -> Any:
+    """Return zeros whose gradient is that of the rows; numbers that are not finite have none."""
+    finite = where(ops.isfinite(rows), rows, 0.0)
+    return finite - finite.detach()
 
 
 def one_hot(input: Any, num_classes: int) -> Any:

@@ -111,13 +111,15 @@ def embedding_bag(
 
 def _joined(mode: str, rows: Any, inside: Any, numbers: Any, add: Any, top: Any) -> Any:
     """Return the rows of each bag as one; only those that are inside, if not all are."""
-    kept = expand_dims(equal(numbers, numbers) if inside is None else inside, -1)
-    if mode == "sum" and inside is None:
-        return add(rows)
-    count = add(ops.astype(kept, rows.dtype))
-    if mode == "max":
-        # The maximum of nothing is minus infinity; an empty bag has zeros, as in PyTorch.
-        found = top(rows if inside is None else where(kept, rows, -np.inf))
-        return where(greater(count, 0.0), found, 0.0)
-    total = add(where(kept, rows, 0.0))
-    return total if mode == "sum" else divide(total, maximum(count, 1.0))
+
+    def chosen(other: float) -> Any:
+        return rows if inside is None else where(expand_dims(inside, -1), rows, other)
+
+    if mode == "sum":
+        return add(chosen(0.0))
+    kept = equal(numbers, numbers) if inside is None else inside
+    count = add(ops.astype(expand_dims(kept, -1), rows.dtype))
+    if mode == "mean":
+        return divide(add(chosen(0.0)), maximum(count, 1.0))
+    # The maximum of nothing is minus infinity; an empty bag has zeros, as in PyTorch.
+    return where(greater(count, 0.0), top(chosen(-np.inf)), 0.0)
