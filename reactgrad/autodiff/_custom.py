@@ -114,21 +114,24 @@ def asked_before_reads(
         if former is not None:
             former(slot)
 
-    def restore() -> None:
-        graph._may_read = former
-        handed = graph._host.handed
-        graph._handed = handed if former is None else _OnlyAsked(handed)
-
+    hidden = _handed_under(may_read, graph)
+    # Each attribute is restored in this frame, where setting it has succeeded: it needs no more stack.
     try:
-        try:  # in one frame: an interrupt at any line restores both attributes
-            graph._may_read = may_read
-            graph._handed = _OnlyAsked(graph._host.handed)
+        try:
+            graph._may_read, graph._handed = may_read, hidden
             return function(*arguments)
         finally:
-            restore()
-    except BaseException:
-        restore()  # once more, for an error in the `finally` itself
+            graph._may_read = former
+            graph._handed = _handed_under(former, graph)
+    except BaseException:  # once more, for an error in the `finally` itself
+        graph._may_read = former
+        graph._handed = _handed_under(former, graph)
         raise
+
+
+def _handed_under(check: Callable[[int], None] | None, graph: Any) -> dict[int, Any]:
+    """Return the values that were handed out, hidden if a check is asked before each read."""
+    return graph._host.handed if check is None else _OnlyAsked(graph._host.handed)
 
 
 class _OnlyAsked(dict[int, Any]):
