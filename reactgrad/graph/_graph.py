@@ -114,7 +114,8 @@ class Graph(Pictures, Questions, Settings):
         self._open(rng, host)
         self._generations = host.generations = Generations()
         self._adopt(Scheduler(host))
-        self.max_bytes = max_bytes
+        if max_bytes is not None:
+            self.max_bytes = max_bytes
         self.jit = jit
         if executor is not None:
             self.executor = executor
@@ -199,7 +200,7 @@ class Graph(Pictures, Questions, Settings):
     # --- handles, names, lifetime --------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name[:1] != "_":
+        if name[:1] != "_" and name not in _SETTINGS:
             has = None if type(self) is Graph else _SETTINGS
             check_assigned(self, "a Graph", name, value, SETTINGS_OF_GRAPHS, has)
         object.__setattr__(self, name, value)
