@@ -119,7 +119,7 @@ def _elementwise(
         small = size < _strips.settings.threshold
         if small and direct is not None:
             return partial(direct, *inputs, out, *attrs)
-        if small or not is_large(out) or any(map(_placed, inputs)) or not fits(attrs):
+        if small or not is_large(out) or any(map(depends_on_place, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
         price = _vectorized() if cost is None else cost
         if kernel is not None and not attrs:
@@ -143,7 +143,7 @@ def _minimum(x: Any, y: Any, out: Any) -> None:
     np.minimum(x, y, out=out)
 
 
-def _placed(x: Any) -> bool:
+def depends_on_place(x: Any) -> bool:
     """Return whether the bits of a result may depend on its place, so that blocks would change them.
 
     Products of complex numbers are fused or not, depending on the place. With AVX-512, NumPy uses

@@ -9,6 +9,8 @@
 #ifndef REACTGRAD_RULES
 #define REACTGRAD_RULES
 
+#include "_wide.h"
+
 enum { PARAMS, SLOPES, CHANGED, MOMENTS };
 
 /* The numbers of a rule, those of every rule first. `PENALTY` on the params is added to their gradient; `CLIMBS`, which
@@ -19,13 +21,6 @@ enum { MEAN = RATE + 1, SQUARE, MEAN_REST, SQUARE_REST, SCALE, LEAST, KEEPS, SHR
 
 /* NumPy's maximum: NaN where either is. */
 #define LARGER(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
-
-/* Compiled for wider registers, too, where the loader can choose: the operations, and so the bits, are the same. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDE
-#endif
 
 #define RULES(T, NAME, ROOT)                                                                                           \
     /* The gradients of a stretch, with the penalty, up or down. */                                                    \

@@ -41,6 +41,8 @@ SHORT_TAIL = numbers(
     """
 )
 
+SHORT_TAIL_RANGE: Final = (-1.0, 0.58)
+
 _ONE_OVER_SQRT_2PI: Final = 1.0 / math.sqrt(2.0 * math.pi)
 # An exponential of this leaves each dtype, and a product with this none in which it is computed.
 _END: Final = 1e4
@@ -204,9 +206,9 @@ def _short_parts(x: Any) -> tuple[Any, Any]:
     high, low = square(z)
     bell = np.exp(high * -0.5) * (1.0 - 0.5 * low)
     shifted = z + 4.0
-    small = on_interval(SHORT_TAIL, -1.0, 0.58, (z - 4.0) / shifted) * bell / shifted
-    # 1 - small or small, without a choice by a mask.
-    return (x >= 0.0) - np.copysign(small, x), bell
+    small = on_interval(SHORT_TAIL, *SHORT_TAIL_RANGE, (z - 4.0) / shifted) * bell / shifted
+    # 1 - small or small, without a choice by a mask; the sum has no negative zero.
+    return (x >= 0.0) - np.copysign(small, x + 0.0), bell
 
 
 def gelu(x: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from reactgrad._calls import real_number
 from reactgrad._errors import ParameterError, ShapeError
+from reactgrad.backend.machine._activation_loops import use_loops
 from reactgrad.backend.numpy import _activations
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._astype import astype
@@ -171,6 +172,13 @@ with_kernels(
     ),
     *(LOG_SIGMOID, TANHSHRINK, SOFTSIGN, SOFTPLUS, ELU, HARDTANH, HARDSIGMOID, HARDSWISH),
     *(LEAKY_RELU, PRELU, SOFTSHRINK, HARDSHRINK, THRESHOLD),
+)
+use_loops(
+    one.name
+    for one in (
+        *(SILU, SILU_SLOPE, MISH, GELU, GELU_SLOPE, GELU_TANH, GELU_TANH_SLOPE),
+        *(LOG_SIGMOID, SOFTPLUS, ELU),
+    )
 )
 
 # fmt: off
