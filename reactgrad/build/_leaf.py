@@ -10,7 +10,7 @@ from reactgrad.core._handles import new_var, tidy
 from reactgrad.core._names import check_name, set_name
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._op import PARAM, Leaf
+from reactgrad.nodes._op import CONST, PARAM, Leaf
 from reactgrad.nodes._scope import open_scopes, path_here
 from reactgrad.nodes._site import user_site
 from reactgrad.values._columns import MISSING
@@ -64,7 +64,10 @@ def new_leaf(
     if open_scopes and isinstance(name, str) and name and (path := path_here(graph)):
         name = f"{path}/{name}"
     with graph._lock:
-        graph._scheduler.check_idle()
+        if (
+            kind is not CONST or name is not None
+        ):  # a const without a name changes nothing, as an op does not
+            graph._scheduler.check_idle()
         check_name(graph, name, None)
         tidy(graph)
         data: Any = MISSING

@@ -21,7 +21,7 @@ from reactgrad.graph._bits import BitOperators
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
-from reactgrad.reading._implicit_values import check_conversion
+from reactgrad.reading._implicit_values import check_axes, check_conversion
 from reactgrad.reading._value import hand_out
 from reactgrad.scheduler import safe_repr
 from reactgrad.values._columns import MISSING
@@ -404,6 +404,8 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
     __hash__ = object.__hash__
 
     def __getitem__(self, key: Any) -> Any:
+        if self._graph._host.specs[self._slot] is None:
+            check_axes(self)
         return ops.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -421,7 +423,8 @@ class Value(ArrayMethods, BitOperators, Handle, Generic[V]):
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        len(self)  # raises where there is none
+        if not len(self):  # raises where there is none
+            check_conversion(self, "iter({x}), of a node without rows,", "rows")
         return iter(ops.unbind(self))  # refuses another length, which `sum(x)` would not follow
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 from reactgrad._errors import GraphError
 from reactgrad.nodes._nested import elements
-from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._op import CONST, Attrs, Op
 from reactgrad.scheduler import block
 
 
@@ -154,8 +154,8 @@ def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
 def apply_to_constants(op: Op, operands: Sequence[Any], attrs: Attrs) -> Any:
     """Return a node of operands of which constants are of other graphs; ``None`` if other nodes are, too.
 
-    A constant never changes, so its value may enter any graph. It is made in the default graph by code that
-    knows no other one, as ``xp.asarray(0.0)`` in a library.
+    A constant never changes, nor does what is computed of constants, so its value may enter any graph. It is
+    made in the default graph by code that knows no other one, as ``xp.asarray(0.0)`` in a library.
     """
     handles = [one for one in operands if isinstance(one, Handle)]
     moving = [one for one in handles if not _is_constant(one)]
@@ -173,8 +173,22 @@ def apply_to_constants(op: Op, operands: Sequence[Any], attrs: Attrs) -> Any:
 
 
 def _is_constant(one: Handle) -> bool:
+    """Return whether a node is a constant, or computed by ops of constants only."""
     host = getattr(one._graph, "_host", None)  # the graph of a removed node has none
-    return host is not None and getattr(host.ops[one._slot], "name", "") == "const"
+    if host is None:
+        return False
+    parents = one._graph._scheduler.topology.parents
+    seen, left = {one._slot}, [one._slot]
+    while left:
+        slot = left.pop()
+        op = host.ops[slot]
+        if op is CONST:
+            continue
+        if slot in host.pins or not parents[slot] or not isinstance(op, Op):
+            return False  # functions may have read other nodes, too
+        left += (fresh := set(parents[slot]) - seen)
+        seen |= fresh
+    return True
 
 
 class HandleRef(weakref.ref[Any]):

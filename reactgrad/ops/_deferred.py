@@ -153,11 +153,13 @@ class Deferred:
 
     def node(self, args: Sequence[Any], kwargs: Any, place: Place) -> Any:
         """Return the node that will call the function with these arguments."""
+        named = (
+            signature(self.function).bind(*args, **kwargs).arguments
+        )  # raises now, not at a read
         operands: list[Any] = []
         layout = _layout((tuple(args), kwargs), operands)
         closed: tuple[int, ...] = ()
         if self.without:
-            named = signature(self.function).bind(*args, **kwargs).arguments
             apart = {id(one) for word in self.without for one in elements(named.get(word))}
             closed = tuple([i for i, one in enumerate(operands) if id(one) in apart])
         return apply(self.op, _detached(operands, closed), (layout, place, closed, ()))

@@ -92,7 +92,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) ->
     >>> [part.shape for part in rg.split(x, [1, 3])]
     [(1,), (2,), (1,)]
     """
-    cuts = _cuts(indices_or_sections)
+    cuts = places_to_cut(indices_or_sections)
     x, at = node(x), whole("split", "axis", axis)
     if isinstance(cuts, int):
         return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(cuts)])
@@ -156,7 +156,14 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
     return tuple([apply(UNBIND, (x,), (at, count, part)) for part in range(count)])
 
 
-def _cuts(given: Any) -> Cuts:
+def places_to_cut(given: Any) -> Cuts:
+    """Return the indices at which to cut, or the number of parts.
+
+    Raises
+    ------
+    ParameterError
+        If it is a node, or neither a positive whole number nor a row of whole numbers.
+    """
     try:
         if isinstance(given, Handle) or holds_handles([given]):
             raise TypeError
@@ -166,7 +173,7 @@ def _cuts(given: Any) -> Cuts:
     except (AttributeError, TypeError):
         raise ParameterError(
             f"split({given!r:.60}): say into how many parts, or at which indices to cut; a Var cannot "
-            "be one, since shapes would depend on its value."
+            "be one, since shapes would depend on its value. Write its .value for the present number."
         ) from None
     if number < 1:
         raise ParameterError(f"split into {number} parts: it needs at least one.")

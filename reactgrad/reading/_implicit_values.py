@@ -16,10 +16,16 @@ from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
-from reactgrad._errors import ImplicitValueError, ImplicitValueWarning, ParameterError
+from reactgrad._errors import (
+    ImplicitValueError,
+    ImplicitValueWarning,
+    IndexingError,
+    ParameterError,
+)
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST
 from reactgrad.nodes._site import is_ours, site_text, user_level
+from reactgrad.ops._index import GETITEM
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -38,10 +44,14 @@ _INSTEAD: Final = {
     "there is none; or {x}.value (in text f'{{{x}.value}}') where the present number is meant",
     "index": "an op that takes a node where there is one, as g.const(array)[{x}] for array[{x}]; or "
     "{x}.value where the present number is meant",
+    "rows": "an op along the axis, as rg.sum({x}, axis=0), which follows when rows come; or {x}.value where the "
+    "present rows are meant",
     "array": "rg.stack([{x}, ...]) for a list of nodes, `a @ {x}` for a.dot({x}), {x} on the left of the "
     "operator or g.const(other) for an operand of another library, rg.lift(function)({x}) for its "
     "functions; or {x}.value where the present array is meant",
 }
+
+_AXES: Final = 64  # that an array of NumPy may have
 
 # The setting of the process, and those of the open blocks of this thread or task, innermost last.
 _setting: list[Treatment] = ["raise"]
@@ -124,7 +134,7 @@ def check_conversion(node: Handle, conversion: str, kind: str) -> None:
     node
     conversion : str
         The conversion as a user would write it, with ``{x}`` for the node.
-    kind : {"bool", "number", "index", "array"}
+    kind : {"bool", "number", "index", "rows", "array"}
         What is taken out; decides what the message says to write instead.
 
     Raises
@@ -150,6 +160,30 @@ def check_conversion(node: Handle, conversion: str, kind: str) -> None:
         warnings.warn(message, ImplicitValueWarning, stacklevel=user_level())
     if treatment == "raise":
         raise ImplicitValueError(message)
+
+
+def check_axes(value: Any) -> None:
+    """Raise ``IndexingError`` if a value of unknown shape was indexed by a number more often than arrays have axes.
+
+    Some functions in C take ``x[0]`` of what is no number until they meet one. Each such index builds a node,
+    so they would never end.
+    """
+    graph = value._graph
+    host, parents = graph._host, graph._scheduler.topology.parents
+    slot = value._slot
+    for _ in range(_AXES):
+        if host.ops[slot] is not GETITEM or not _takes_one(host.attrs[slot][0].parts):
+            return
+        slot = parents[slot][0]
+    raise IndexingError(
+        f"{host.label(slot)!r} was indexed {_AXES + 1} times by a number, and an array has at most {_AXES} axes. "
+        "If a function of another library did so, it looked for a number in the node: give it the value, "
+        f"{host.label(slot)}.value, or call it on values, rg.lift(function)({host.label(slot)})."
+    )
+
+
+def _takes_one(parts: tuple[Any, ...]) -> bool:
+    return len(parts) == 1 and isinstance(parts[0], int)
 
 
 def _passes_gradients(graph: Core, slot: int, kind: str) -> bool:

@@ -13,14 +13,15 @@ from reactgrad.ops._deferred import deferred, deferred_each, needs_axes
 from reactgrad.ops._index import getitem
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
-from reactgrad.ops._split import ARRAY_SPLIT, split, unbind
+from reactgrad.ops._split import ARRAY_SPLIT, places_to_cut, split, unbind
 
 
 def _cut(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     """Return the nest of results of a function that cuts at places or into so many parts."""
     if isinstance(indices_or_sections, int | np.integer):
         return [None] * max(int(indices_or_sections), 1)
-    return [None] * (len(indices_or_sections) + 1)
+    found = places_to_cut(indices_or_sections)
+    return [None] * (len(found) + 1 if isinstance(found, tuple) else found)
 
 
 @deferred_each(_cut)

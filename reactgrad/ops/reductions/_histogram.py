@@ -50,6 +50,8 @@ EDGES = Op("histogram_edges", _infer_edges, loop_dtypes=own_dtypes)
 def _infer_counts(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     (bins, _, count), sample = attrs, specs[0]
     edges, weights = specs[1 : count + 1], specs[count + 1 :]
+    if any(not one.shape for one in edges):
+        raise _number_of_bins("histogram", "x")
     lengths = tuple(None if one.shape[0] is None else one.shape[0] - 1 for one in edges)
     if weights and None not in (*weights[0].shape, *sample.shape):
         wanted = sample.shape[:1] if bins == "columns" else sample.shape
@@ -126,6 +128,13 @@ def _span(name: str, given: Any) -> tuple[float, float] | None:
     return low, high
 
 
+def _number_of_bins(name: str, x: str) -> ParameterError:
+    return ParameterError(
+        f"{name}: bins={x}, a node with one number. How many bins there are is the length of the "
+        f"result, and does not follow a node. Write {x}.value for its present value, or edges in a row."
+    )
+
+
 def _fixed_bins(name: str, bins: Any) -> Bins:
     """Return the number of even bins, or the name of a rule; ``None`` for edges."""
     if isinstance(bins, str):
@@ -133,10 +142,7 @@ def _fixed_bins(name: str, bins: Any) -> Bins:
         return bins
     found = bins._graph._host.specs[bins._slot] if isinstance(bins, Handle) else None
     if found is not None and not found.shape:
-        raise ParameterError(
-            f"{name}: bins={bins.label}, a node with one number. How many bins there are is the length of the "
-            f"result, and does not follow a node. Write {bins.label}.value for its present value, or edges in a row."
-        )
+        raise _number_of_bins(name, bins.label)
     if isinstance(bins, Handle) or holds_handles([bins]) or np.ndim(bins):
         return None
     if not hasattr(bins, "__index__"):
