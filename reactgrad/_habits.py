@@ -149,6 +149,10 @@ OF_GRAPHS: Final = by_name(
     ("delete drop remove_node pop", "g.remove(y)"),
     ("plot show visualize render view", "g.draw(path), or g.explore() in a notebook"),
     ("leaves variables", "g.inputs and g.params"),
+    (
+        "values summary to_pandas to_frame to_dict items",
+        "{one.name: one.value for one in g.inputs}, or y.value for a result",
+    ),
     ("parameters", "g.params"),
     ("load restore from_file", "rg.load(path)"),
     ("explain reason", "g.why(y)"),
@@ -188,7 +192,17 @@ OF_PACKAGE: Final = by_name(
     ("computed derived memo function delayed task cell node", "rg.lift(function)(x)"),
     ("effect watch observe", "y.observe(callback)"),
     ("cond", "rg.switch(condition, a, b)"),
-    ("save", "g.save(path)"),
+    ("save", "g.save(path), or rg.save_checkpoint(path, model=net)"),
+    ("save_weights save_state_dict", "rg.save_checkpoint(path, model=net)"),
+    ("from_pandas DataFrame from_frame", "rg.Table(frame, g)"),
+    ("read_excel load_workbook open_excel", "rg.from_excel(path)"),
+    (
+        "to_excel write_excel",
+        "Workbooks are read, and not written: write found.to_pandas().to_excel(path) for a table",
+    ),
+    ("montecarlo simulate", "rg.monte_carlo(y, {x: ('normal', mean, std)})"),
+    ("tensorboard", "rg.SummaryWriter(log_dir)"),
+    ("tqdm", "rg.progress(batches)"),
     ("jacfwd jacrev", "rg.jacobian(f)"),
     ("gradient gradients", "rg.grad(y, x)"),
     ("manual_seed seed", "g.reseed(7), or rg.Graph(rng=7); layers take a seed of their own, rng=7"),
@@ -290,8 +304,9 @@ def absent(
     x = shortened(x, 60)
     way = habits.get(name)
     if way is not None:
+        sentence = way[0].isupper()
         way = way.replace("{name}", name).replace("{x}", x)
-        way = f"{way}." if way[0].isupper() else f"Write {way}."
+        way = f"{way}." if sentence else f"Write {way}."
     elif name in ops:
         way = f"Ops are functions: write rg.{name}({x}, ...)."
     elif callable(getattr(np, name, None)) and not isinstance(getattr(np, name), type):
@@ -416,6 +431,16 @@ def refuse(kind: type, names: Iterable[str], error: Callable[[Any, str], Attribu
         if not hasattr(kind, name):
             absent = Absent if kind.__dictoffset__ else AbsentInSlots
             setattr(kind, name, absent(name, error))
+
+
+def answer(kind: type, x: str, habits: Mapping[str, str]) -> None:
+    """Let a class say what to write for names of other libraries; its objects are called `x`."""
+
+    def error(thing: object, name: str) -> AttributeError:
+        called = (kind if thing is None else type(thing)).__name__
+        return absent(f"{'an' if called[0] in 'AEIO' else 'a'} {called}", x, name, habits)
+
+    refuse(kind, habits, error)
 
 
 def present(thing: object) -> list[str]:

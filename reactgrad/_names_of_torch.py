@@ -26,6 +26,13 @@ OF_MODULES: Final = by_name(
     ("grad gradients", "[one.grad for one in {x}.parameters()]"),
 )
 
+OF_OPTIMIZERS: Final = by_name(
+    ("lr learning_rate momentum betas weight_decay", "{x}.param_groups[0]['{name}']"),
+    ("parameters", "{x}.params"),
+    ("minimize", "{x}.zero_grad(), loss.backward(), {x}.step()"),
+    ("save", "rg.save_checkpoint(path, optimizer={x})"),
+)
+
 # What to write where a method of a module is assigned to.
 SETTINGS_OF_MODULES: Final = by_name(
     ("train", "net.train({value})"),

@@ -74,6 +74,10 @@ def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callabl
         return restore(unpack(manifest, tensors, trusted), make, adopt=True)
     except LoadError as error:
         reason = str(error).rstrip(".")
+        import zipfile  # slow to import, and only for this
+
+        if zipfile.is_zipfile(path):
+            reason = "it is an archive, as torch.save writes them: read its arrays by rg.load_weights(path)"
         raise LoadError(f"{os.fspath(path)} cannot be loaded: {reason}.") from error.__cause__
 
 

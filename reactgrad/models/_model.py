@@ -36,11 +36,21 @@ class Model:
         self.outputs = dict(outputs)
         self.params = dict(params)
 
-    def __call__(self, **feeds: Any) -> dict[str, Any]:
+    def __call__(self, *arrays: Any, **feeds: Any) -> dict[str, Any]:
         """Set the inputs that are named, in one step, and return the outputs by name.
 
-        Inputs that are not named keep their values. Nothing is computed before an output is read.
+        Inputs that are not named keep their values. Nothing is computed before an output is read. Arrays without
+        names are those of the inputs in the order of the file.
         """
+        if len(arrays) > len(self.inputs):
+            raise GraphError(
+                f"m(...) was given {len(arrays)} arrays, and this model has {len(self.inputs)} inputs: "
+                f"{list(self.inputs)}."
+            )
+        first = dict(zip(self.inputs, arrays, strict=False))
+        if both := [name for name in first if name in feeds]:
+            raise GraphError(f"m(...) was given {both[0]!r} twice: in order, and by its name.")
+        feeds = {**first, **feeds}
         for name in feeds:
             if name not in self.inputs:
                 raise GraphError(

@@ -136,7 +136,21 @@ def _refuse_clashes(inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
 def _named(values: Any, word: str) -> dict[str, Any]:
     if isinstance(values, rg.Var):
         values = [values]
-    named = dict(values) if isinstance(values, Mapping) else {v.name: v for v in values}
+    if isinstance(values, rg.nn.Module):
+        raise ModelError(
+            f"rg.to_onnx was given a {type(values).__name__}, and writes nodes: call it with an input, "
+            "x = g.input(batch, name='x', shape=(None, ...)), and write rg.to_onnx({'y': net(x)}, path)."
+        )
+    if not isinstance(values, Mapping | Iterable):
+        raise ModelError(
+            f"rg.to_onnx({word}=...) was given a {type(values).__name__}, and {word} are nodes. Write "
+            "{'name': node}."
+        )
+    named = (
+        dict(values)
+        if isinstance(values, Mapping)
+        else {getattr(v, "name", repr(v)): v for v in values}
+    )
     for name, var in named.items():
         if not isinstance(var, rg.Var):
             raise ModelError(

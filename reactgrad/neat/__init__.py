@@ -29,9 +29,12 @@
 ``CTRNN``, ``IZNN``
     Networks of continuous time and of spiking neurons, as neat-python's.
 
-All of them take the genomes and configs of neat-python (extra ``neat``). One sample is answered by a loop
-that was compiled with the package, without any graph; with numba (extra ``jit``) neurons in graphs are
-compiled loops.
+All of them take the genomes and configs of neat-python (extra ``neat``). ``Config``, ``DefaultGenome``,
+``StdOutReporter``, ``Checkpointer`` and the like are neat-python's own, and ``nn``, ``ctrnn`` and ``iznn`` hold the
+networks from here. So ``from reactgrad import neat`` in place of ``import neat`` is enough.
+
+One sample is answered by a loop that was compiled with the package, without any graph; with numba (extra ``jit``)
+neurons in graphs are compiled loops.
 
 ``rg.load`` of a graph that holds neurons needs ``import reactgrad.neat`` first; it gives the graph, not
 the network.
@@ -60,6 +63,7 @@ the network.
 - ``_substrate``, ``_evolvable``, ``_query``: HyperNEAT and ES-HyperNEAT.
 - ``_archives``: novelty search and MAP-Elites.
 - ``_formula``, ``_drawing``: a network as a formula and as a picture.
+- ``_names``: the names of neat-python that stand here, too.
 - ``_errors``: ``GenomeError``.
 """
 
@@ -76,6 +80,7 @@ from reactgrad.neat._feed_forward import FeedForwardNetwork as FeedForwardNetwor
 from reactgrad.neat._fit import Fit as Fit
 from reactgrad.neat._fit import fit as fit
 from reactgrad.neat._islands import Islands as Islands
+from reactgrad.neat._names import find as _find
 from reactgrad.neat._network import Network as Network
 from reactgrad.neat._networks import Networks as Networks
 from reactgrad.neat._phenotype import Neuron as Neuron
@@ -121,3 +126,5 @@ __all__ = (
     "evaluate",
     "fit",
 )
+
+__getattr__ = _find

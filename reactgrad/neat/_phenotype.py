@@ -7,6 +7,7 @@ phenotype is immutable, and two of them can be compared neuron by neuron.
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -189,6 +190,12 @@ def _pins(genome: Any, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def check_config(config: Any) -> None:
     """Raise ``DTypeError`` if this is no config of neat-python."""
+    if isinstance(config, str | os.PathLike):
+        raise DTypeError(
+            f"{os.fspath(config)!r} stands where the config should be. If it is the path of one, read it: "
+            "neat.Config(neat.DefaultGenome, neat.DefaultReproduction, neat.DefaultSpeciesSet, neat.DefaultStagnation, "
+            "path)."
+        )
     if not hasattr(config, "genome_config"):
         raise DTypeError(
             f"{type(config).__name__} stands where the config should be: it has no genome_config. Give "

@@ -10,7 +10,8 @@ import numpy as np
 
 from reactgrad._calls import check_names
 from reactgrad._errors import DeviceError, GradientError, LoadError, ParameterError, ReactgradError
-from reactgrad._habits import check_assigned
+from reactgrad._habits import answer, check_assigned, present
+from reactgrad._names_of_torch import OF_OPTIMIZERS
 from reactgrad.change._set_side_by_side import set_side_by_side
 from reactgrad.core._moved import hold
 from reactgrad.core._notes import UNDO
@@ -76,6 +77,9 @@ class Optimizer:
         for group in read_groups(who, params):
             self.add_param_group(group)
         hold(self.params[0]._graph, self)
+
+    def __dir__(self) -> list[str]:
+        return present(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name[:1] != "_" and name not in vars(self) and "param_groups" in vars(self):
@@ -543,6 +547,9 @@ class Optimizer:
                 found[i] = bucket.read_state(i, one)
             ready.append((bucket, found))
         return ready, options
+
+
+answer(Optimizer, "opt", OF_OPTIMIZERS)
 
 
 def _refuse(error: DeviceError, closure: object = None) -> NoReturn:

@@ -47,7 +47,7 @@ def ladder(
     Raises
     ------
     VizError
-        If ``y`` is no node.
+        If ``y`` is no node of one number, or ``x`` no input of one.
     ScenarioError
         If outputs, input and values do not fit together.
     MissingExtraError
@@ -69,6 +69,19 @@ def ladder(
             "rg.plot.ladder(payoff, spot)."
         )
     leaf = outputs[0].graph[x] if isinstance(x, str) else x
+    if not isinstance(leaf, rg.Var) or np.ndim(leaf.value):
+        told = (
+            f"{leaf.label!r} has the shape {leaf.shape}" if isinstance(leaf, rg.Var) else repr(leaf)
+        )
+        raise rg.VizError(
+            f"ladder: x is an input of one number, and {told}. Give one, such as a shock that is added to all elements."
+        )
+    for one in outputs:
+        if one.shape:
+            raise rg.VizError(
+                f"ladder: y is one number, and {one.label!r} has the shape {one.shape}. Reduce it, such as y.sum(), or "
+                "choose an element, such as y[0]."
+            )
     points = np.sort(np.asarray([*values], float)) if values is not None else _around(leaf)
     here = float(leaf.value)
     # One more point, the present one, gives the values and slopes to mark.

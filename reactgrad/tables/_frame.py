@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 import reactgrad as rg
 from reactgrad._attributes import OwnAttributes
+from reactgrad._habits import AbsentError, absent
+from reactgrad._names_of_pandas import OF_TABLES
 from reactgrad.tables._errors import TableError
 
 
@@ -76,6 +78,7 @@ class Table(OwnAttributes):
             )
         self.graph = rg.Graph() if graph is None else graph
         self.index = frame.index
+        self._name = name
         self._columns: dict[Any, Any] = {}  # Vars; or Series of labels
         self._inputs: dict[Any, rg.Var] = {}
         self._dtypes: dict[Any, Any] = {}
@@ -84,11 +87,15 @@ class Table(OwnAttributes):
             if values is None:
                 self._columns[column] = frame[column].copy()
                 continue
-            title = f"{name}/{column}" if name else str(column)
             make = self.graph.param if column in params else self.graph.input
-            var = make(values, name=None if title in self.graph else title)
+            var = make(values, name=self._title(column))
             self._columns[column] = self._inputs[column] = var
             self._dtypes[column] = frame[column].dtype
+
+    def _title(self, column: Any) -> str | None:
+        """Return the name of the leaf of a column, ``None`` where the graph has one of this name."""
+        title = f"{self._name}/{column}" if self._name else str(column)
+        return None if title in self.graph else title
 
     # --- columns --------------------------------------------------------------------------------
 
@@ -116,8 +123,26 @@ class Table(OwnAttributes):
     def __contains__(self, column: object) -> bool:
         return column in self._columns
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in vars(self).get("_columns", ()):
+            raise AbsentError(
+                f"a Table has no attribute {name!r}. Columns are items: write t[{name!r}].", name
+            )
+        raise absent("a Table", "t", name, OF_TABLES, dir(type(self)))
+
+    def __delitem__(self, column: Any) -> NoReturn:
+        raise TableError(
+            "a Table keeps its columns, since others may be computed from them. Choose those to show: "
+            "t.to_pandas().drop(columns=[...])."
+        )
+
     def __getitem__(self, column: Any) -> Any:
         """Return a column: a Var, or the Series of a column of labels."""
+        if isinstance(column, list | np.ndarray | rg.Var | _pandas().Series | _pandas().DataFrame):
+            raise TableError(
+                "a Table keeps its rows and gives one column at a time: write t['units'], t['units'][mask] for some of "
+                "its rows, or t.to_pandas()[...] for a DataFrame of the values of now."
+            )
         if column not in self._columns:
             raise TableError(f"there is no column {column!r}. There are {list(self._columns)}.")
         return self._columns[column]
@@ -126,20 +151,26 @@ class Table(OwnAttributes):
         """Add a column that is computed from others, or put another one in its place.
 
         A Series is taken by its keys. Values for a column that is an input are set with ``set``.
+
+        Raises
+        ------
+        TableError
+            If the column is an input, the values have other keys or another length, or belong to another graph.
         """
-        if column in self._inputs and not isinstance(values, rg.Var):
-            raise TableError(
-                f"{column!r} is an input: write t.set({{{column!r}: values}}), so that all that follows from it "
-                "follows."
+        if column in self._inputs and values is not self._inputs[column]:
+            way = (
+                f"write t.set({{{column!r}: (...).value}}) to change its numbers, or give the computed column a name "
+                "of its own: what was built from the input would not follow the formula."
+                if isinstance(values, rg.Var)
+                else f"write t.set({{{column!r}: values}}), so that all that follows from it follows."
             )
+            raise TableError(f"{column!r} is an input: {way}")
         if not isinstance(values, rg.Var):
             found = _numbers(self._by_keys(column, values))
             if found is None:
                 self._columns[column] = self._by_keys(column, values)
                 return
-            values = self.graph.input(
-                found, name=None if str(column) in self.graph else str(column)
-            )
+            values = self.graph.input(found, name=self._title(column))
             self._inputs[column] = values
         elif values.graph is not self.graph:
             raise TableError(f"the values of {column!r} belong to another graph than the table.")
@@ -150,12 +181,6 @@ class Table(OwnAttributes):
                 f"{column!r} has the shape {values.shape}, and the table {len(self)} rows: a column has "
                 "one value a row."
             )
-        if (
-            self._columns.get(column) is not values
-            and column in self._inputs
-            and self._inputs[column] is not values
-        ):
-            del self._inputs[column]
         self._dtypes.pop(column, None)
         self._columns[column] = values
 
@@ -198,7 +223,8 @@ class Table(OwnAttributes):
     def set(self, values: Any) -> None:
         """Set columns, all or none, from a DataFrame by keys, or from a mapping of names and values.
 
-        Rows of a DataFrame or a Series may come in any order. Columns that are left out stay.
+        Rows of a DataFrame or a Series may come in any order. Columns that are left out stay. A dict in place of a
+        column sets the rows of its keys: ``t.set({"price": {"AAPL": 201.0}})``.
 
         Raises
         ------
@@ -221,7 +247,13 @@ class Table(OwnAttributes):
                 raise TableError(
                     f"{column!r} {what}, so it cannot be set. Inputs are {list(self._inputs)}."
                 )
-            found = _numbers(self._by_keys(column, values[column]))
+            given = values[column]
+            if isinstance(given, Mapping):
+                found = self._inputs[column].numpy()
+                for key, number in given.items():
+                    found[self.row(key)] = self._fitting(column, number)
+            else:
+                found = _numbers(self._by_keys(column, given))
             if found is None:
                 raise TableError(f"{column!r} holds numbers, and was given other values.")
             ready[self._inputs[column]] = found
@@ -237,7 +269,21 @@ class Table(OwnAttributes):
         """
         if column not in self._inputs:
             raise TableError(f"{column!r} is no input. Inputs are {list(self._inputs)}.")
-        self._inputs[column].set_at(self.row(key), value)
+        self._inputs[column].set_at(self.row(key), self._fitting(column, value))
+
+    def _fitting(self, column: Any, number: Any) -> Any:
+        """Return a number for a cell, unless a column of integers would lose its fraction."""
+        kind = self._inputs[column].dtype.kind
+        if (
+            kind in "iub"
+            and isinstance(number, float | np.floating)
+            and not float(number).is_integer()
+        ):
+            raise TableError(
+                f"{column!r} holds integers, and {number!r} is none. Make it a column of floats before: "
+                f"rg.Table(frame.astype({{{column!r}: float}}), g)."
+            )
+        return int(number) if kind in "iu" and isinstance(number, float) else number
 
     def row(self, key: Any) -> int:
         """Return the position of a key.
@@ -251,7 +297,8 @@ class Table(OwnAttributes):
             found = self.index.get_loc(key)
         except KeyError:
             raise TableError(
-                f"there is no row {key!r}. Keys are {', '.join(map(repr, self.index[:5]))}, ..."
+                f"there is no row {key!r}. Keys are {', '.join(map(repr, self.index[:5]))}"
+                + (", ..." if len(self) > 5 else ".")
             ) from None
         if not isinstance(found, int):
             raise TableError(f"the key {key!r} is there twice, so it names no row.")

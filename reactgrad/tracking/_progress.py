@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from reactgrad._attributes import OwnAttributes
+from reactgrad._habits import answer
+from reactgrad._names_of_pandas import OF_BARS
 from reactgrad.core._observer import Observer
 from reactgrad.graph._var import Var
 from reactgrad.tracking._bar import bar as bar_of
@@ -82,6 +84,9 @@ class Progress(OwnAttributes, Generic[T]):
             bar.close()
             for name in [*self._observed]:
                 self._forget(name)
+
+
+answer(Progress, "bar", OF_BARS)
 
 
 def progress(

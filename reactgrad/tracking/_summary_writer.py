@@ -12,6 +12,8 @@ import numpy as np
 
 from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import MissingExtraError, ShapeError
+from reactgrad._habits import answer
+from reactgrad._names_of_pandas import OF_WRITERS
 from reactgrad.core._observer import Observer
 from reactgrad.graph._var import Var
 from reactgrad.tracking._numbers import number
@@ -225,6 +227,9 @@ class SummaryWriter(OwnAttributes):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+answer(SummaryWriter, "writer", OF_WRITERS)
 
 
 def _import(name: str) -> Any:

@@ -55,6 +55,13 @@ def input_of(graph: rg.Graph, key: Any) -> rg.Var:
     kind = graph._host.ops[var._slot]  # type: ignore[attr-defined]
     if not isinstance(kind, Leaf) or kind.name == "const":
         what = "a const" if isinstance(kind, Leaf) else "computed from others"
+        whole = var.parents[0] if kind.name == "getitem" else None
+        if whole is not None and isinstance(graph._host.ops[whole._slot], Leaf):  # type: ignore[attr-defined]
+            raise ScenarioError(
+                f"{var.label!r} is a part of {whole.label!r}, and whole inputs take values: write "
+                f"{{{whole.label!r}: [one array for each point, ...]}}, or make the numbers inputs of their own, "
+                "put together with rg.stack([a, b, ...])."
+            )
         raise ScenarioError(
             f"{var.label!r} is {what}, so it cannot take other values. Give an input or a param; to put "
             f"a value in the place of a computed node, pin it in a fork: h = g.fork(); h[y].pin(value)."

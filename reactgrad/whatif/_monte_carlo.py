@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._habits import answer
+from reactgrad._names_of_pandas import OF_DRAWS
 from reactgrad.whatif._batch import batch_of
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, outputs_of
@@ -26,7 +28,7 @@ class MonteCarlo(Scenarios):
     """Draws of inputs, and the outputs for each; see ``monte_carlo``.
 
     ``found[y]`` has the output of each draw. An interrupt leaves NaN for draws that are not done; statistics
-    leave those out.
+    leave those out. Where there is one output, it need not be named.
 
     Examples
     --------
@@ -39,8 +41,10 @@ class MonteCarlo(Scenarios):
     (np.float64(1.0), 2.0)
     """
 
-    def samples(self, output: rg.Var | str) -> np.ndarray[Any, Any]:
+    def samples(self, output: rg.Var | str | None = None) -> np.ndarray[Any, Any]:
         """Return the outputs of the draws that are done and have not raised."""
+        if output is None:
+            output = self._only()
         values = self[output]
         if values.dtype.kind not in "fiub":
             raise ScenarioError(
@@ -49,19 +53,30 @@ class MonteCarlo(Scenarios):
         keep = [i for i in range(len(self)) if i not in self._sweep.left and i not in self.errors]
         return values if len(keep) == len(self) else values[keep]
 
-    def percentile(self, output: rg.Var | str, q: float | Sequence[float] = PERCENTILES) -> Any:
+    def _only(self) -> str:
+        if len(self.outputs) != 1:
+            raise ScenarioError(
+                f"there are several outputs, {', '.join(self.outputs)}: say which one, as in found.mean(y)."
+            )
+        return self.outputs[0]
+
+    def percentile(
+        self,
+        output: rg.Var | str | None = None,
+        q: float | Sequence[float] = PERCENTILES,
+    ) -> Any:
         """Return percentiles of one output over all draws, as ``np.percentile`` does."""
         return np.percentile(self.samples(output), q, axis=0)
 
-    def mean(self, output: rg.Var | str) -> Any:
+    def mean(self, output: rg.Var | str | None = None) -> Any:
         """Return the mean of one output over all draws."""
         return _plain(np.mean(self.samples(output), axis=0))
 
-    def std(self, output: rg.Var | str) -> Any:
+    def std(self, output: rg.Var | str | None = None) -> Any:
         """Return the standard deviation of one output over all draws."""
         return _plain(np.std(self.samples(output), axis=0, ddof=1))
 
-    def standard_error(self, output: rg.Var | str) -> Any:
+    def standard_error(self, output: rg.Var | str | None = None) -> Any:
         """Return the standard error of the mean: how far it is from the true one, by the number of draws."""
         return self.std(output) / math.sqrt(len(self.samples(output)))
 
@@ -80,9 +95,72 @@ class MonteCarlo(Scenarios):
         """Return the summary as a DataFrame, one row an output."""
         return pandas("summary_to_pandas").DataFrame(self.summary(q)).set_index("output")
 
+    def plot(self, output: rg.Var | str | None = None, ax: Any = None, *, bins: int = 50) -> Any:
+        """Draw how one output is spread: a histogram with the mean, and with the middle and both 5 % ends marked.
+
+        Parameters
+        ----------
+        output : Var or str, optional
+            Needed where there are several.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        bins : int
+            The number of bars.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ScenarioError
+            If the output has no numbers, or none is named of several.
+        MissingExtraError
+            Without matplotlib (extra ``plot``).
+        """
+        values = np.ravel(self.samples(output)).astype(float)
+        values = values[np.isfinite(values)]
+        label = self._only() if output is None else self._label(output)
+        if not len(values):
+            raise ScenarioError(f"plot: no draw of {label!r} has a finite number.")
+        if ax is None:
+            ax = _axes()
+        ax.hist(values, bins=bins, color="#4C78A8", alpha=0.85)
+        ends = np.percentile(values, [5, 50, 95])
+        for at, style, text in zip(ends, ("--", "-", "--"), ("5 %", "50 %", "95 %"), strict=True):
+            ax.axvline(at, color="#444444", linestyle=style, linewidth=1.0)
+            ax.annotate(
+                f"{text}\n{at:.4g}",
+                (at, 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(3, -2),
+                textcoords="offset points",
+                va="top",
+                fontsize="small",
+            )
+        ax.margins(y=0.25)
+        ax.set_xlabel(f"{label}, mean {np.mean(values):.6g}".replace("$", r"\$"))
+        ax.set_ylabel("draws")
+        for edge in ("top", "right"):
+            ax.spines[edge].set_visible(False)
+        return ax
+
     def __str__(self) -> str:
         head = f"{len(self):,} draws" + ("" if self.complete else f", {self.done:,} of them done")
         return as_text(self.summary(), head)
+
+
+answer(MonteCarlo, "found", OF_DRAWS)
+
+
+def _axes() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        raise rg.MissingExtraError(
+            'plot needs the package matplotlib, which is not installed: pip install "reactgrad[plot]"'
+        ) from error
+    return pyplot.figure(figsize=(7.0, 3.6), layout="constrained").add_subplot()
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import reactgrad as rg
 from reactgrad._attributes import OwnAttributes
+from reactgrad._habits import answer
+from reactgrad._names_of_pandas import OF_RANKINGS
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._table import pandas
 
@@ -56,7 +58,15 @@ class Ranking(OwnAttributes, ABC, Generic[R]):
 
     def _absent(self, label: str, rows: tuple[R, ...]) -> str:
         """Return what to say of an input that has no row."""
-        return f"there is no row {label!r}. Rows are {', '.join(row.input for row in rows[:8])}."
+        near = [row.input for row in rows if row.input.startswith(f"{label}[")]
+        names = near or [row.input for row in rows]
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        what = (
+            f"Rows of its elements are {', '.join(names[:8])}"
+            if near
+            else f"Rows are {', '.join(names[:8])}"
+        )
+        return f"there is no row {label!r}. {what}{more}."
 
     def to_pandas(self) -> Any:
         """Return a DataFrame of the rows, with the input as its index."""
@@ -64,3 +74,6 @@ class Ranking(OwnAttributes, ABC, Generic[R]):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+answer(Ranking, "found", OF_RANKINGS)

@@ -9,6 +9,8 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad._attributes import OwnAttributes
+from reactgrad._habits import answer
+from reactgrad._names_of_pandas import OF_SCENARIOS
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._points import BASE, Points
 from reactgrad.whatif._sweep import MISSING, Sweep
@@ -179,6 +181,9 @@ class Scenarios(OwnAttributes):
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+
+answer(Scenarios, "found", OF_SCENARIOS)
 
 
 def stacked(values: Sequence[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

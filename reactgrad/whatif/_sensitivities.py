@@ -15,7 +15,8 @@ from reactgrad.whatif._ranking import Ranking
 from reactgrad.whatif._table import as_text
 
 By = Literal["effect", "gradient", "percent"]
-Units = Mapping[Any, float | tuple[float, str]]
+Units = Mapping[Any, float | str | tuple[float, str]]
+_SIZES = {"bp": 0.0001, "%": 0.01}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,19 @@ def sensitivities(
     named: dict[rg.Var, tuple[float, str]] = {}
     for key, unit in (units or {}).items():
         x = input_of(graph, key)
-        named[x] = (float(unit[0]), unit[1]) if isinstance(unit, tuple) else (float(unit), "")
+        named[x] = _unit(x, unit)
     slopes = list(rg.grad(y, found, allow_unused=True)) if found else []
     return Sensitivities(y, found, slopes, named, by, top)
+
+
+def _unit(x: rg.Var, given: Any) -> tuple[float, str]:
+    """Return the size and the name of one unit of an input."""
+    if isinstance(given, str) and given in _SIZES:
+        return _SIZES[given], given
+    size, name = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
+    if isinstance(size, str | bool) or not isinstance(size, int | float | np.number):
+        raise ScenarioError(
+            f"the unit of {x.label!r} is {given!r}: write how large one is, such as 0.01, or with a name, such as "
+            '(0.01, "cent"); "bp" and "%" are known.'
+        )
+    return float(size), str(name)

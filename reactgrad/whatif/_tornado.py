@@ -196,6 +196,13 @@ def tornado(
     graph: rg.Graph = y.graph
     if inputs is None:
         inputs = [x for x in inputs_behind([y]) if is_float(x) and x.state != "unset"]
+    if isinstance(inputs, rg.Var | str | int | float):
+        wanted = (
+            f"{{x: {inputs!r}}} or amount={inputs!r}" if isinstance(inputs, int | float) else "[x]"
+        )
+        raise ScenarioError(
+            f"tornado was given {inputs!r} for its inputs, which are several: write tornado(y, {wanted})."
+        )
     given = inputs if isinstance(inputs, Mapping) else dict.fromkeys(inputs, amount)
     base = graph.fork()
     middle = number_of(y, base[y].value, "tornado")

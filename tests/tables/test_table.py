@@ -164,3 +164,49 @@ def test_frames_that_are_none() -> None:
         rg.Table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(rg.ReactgradError, match=r"params=\['q'\]"):
         rg.Table({"a": [1.0]}, params=["q"])
+
+
+def test_a_dict_sets_the_rows_of_its_keys() -> None:
+    t = rg.Table(frame())
+    t.set({"price": {"b": 9.0, "a": 8.0}})
+    assert t["price"].value.tolist() == [8.0, 9.0, 3.5]
+    with pytest.raises(ValueError, match="there is no row 'z'"):
+        t.set({"price": {"z": 9.0}})
+    assert t["price"].value.tolist() == [8.0, 9.0, 3.5]
+
+
+def test_integers_take_whole_numbers_only() -> None:
+    t = rg.Table(frame())
+    t.set_at("a", "units", 11.0)
+    assert t["units"].value.tolist() == [11, 20, 30]
+    with pytest.raises(ValueError, match=r"'units' holds integers, and 99\.5 is none.*astype"):
+        t.set_at("a", "units", 99.5)
+
+
+def test_a_formula_does_not_take_the_place_of_an_input_that_others_read() -> None:
+    t = rg.Table(frame())
+    t["sales"] = t["units"] * t["price"]
+    with pytest.raises(ValueError, match="'price' is an input: .* would not follow the formula"):
+        t["price"] = t["price"] * 1.1
+    t["price"] = t["price"]  # the same one
+    assert t.to_pandas()["sales"].tolist() == [15.0, 50.0, 105.0]
+
+
+def test_plain_columns_are_named_after_the_table() -> None:
+    t = rg.Table(frame(), name="book")
+    t["days"] = [1.0, 2.0, 3.0]
+    assert t["days"].name == "book/days"
+
+
+@pytest.mark.parametrize(
+    "pick", [["units", "price"], np.array([True, False, True]), frame()["open"]]
+)
+def test_a_table_gives_one_column_at_a_time(pick: Any) -> None:
+    with pytest.raises(ValueError, match="gives one column at a time"):
+        rg.Table(frame())[pick]
+
+
+def test_columns_stay() -> None:
+    t = rg.Table(frame())
+    with pytest.raises(ValueError, match="keeps its columns"):
+        del t["units"]

@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad._attributes import OwnAttributes
+from reactgrad._habits import answer
+from reactgrad._names_of_pandas import OF_WORKBOOKS
+from reactgrad.scheduler import safe_repr, shortened
 from reactgrad.tables.excel._build import Build, address
 from reactgrad.tables.excel._cells import Live
 from reactgrad.tables.excel._errors import WorkbookError
@@ -17,7 +21,7 @@ from reactgrad.tables.excel._formula import Area, area_of
 from reactgrad.tables.excel._values import ExcelError, plain
 
 
-class Workbook:
+class Workbook(OwnAttributes):
     """A workbook whose formulas are a live graph; see ``from_excel``.
 
     Attributes
@@ -89,6 +93,11 @@ class Workbook:
             for j in range(found.shape[1]):
                 found[i, j] = self._var((sheet, area.row + i, area.column + j), blank=True)
         return found
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise WorkbookError(
+            f"a cell is set by wb.set({{{key!r}: {shortened(safe_repr(value), 60)}}}), which takes several at once."
+        )
 
     def _sheet(self, name: str) -> str:
         for sheet in self.sheets:
@@ -203,6 +212,9 @@ class Workbook:
             + (f", {len(self._build.broken):,} formulas not read" if self.unread else "")
             + ">"
         )
+
+
+answer(Workbook, "wb", OF_WORKBOOKS)
 
 
 def _close(ours: Any, theirs: Any, rtol: float) -> bool:
