@@ -265,9 +265,11 @@ def _angle_along(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
 
 
 def _angle_across(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
-    first, second = unit(a, b, r), unit(b, a, r)
-    both = (first - second) * (first + second)
-    return where(equal(r, 0), 0.0, over(over(times(h, both), r), r))
+    # Halves, since the sum could leave the dtype. Quotients would be rounded, and differ from each other by that
+    # alone where |a| is nearly |b|.
+    first, second = a * 0.5, b * 0.5
+    both = over(first - second, r) * over(first + second, r)
+    return where(equal(r, 0), 0.0, over(over(times(h, both * 4.0), r), r))
 
 
 # The length follows from the other two operands, and their rules count that.

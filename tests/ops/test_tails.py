@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -160,3 +161,26 @@ def test_layer_norm_keeps_its_bits_beside_a_row_that_is_scaled() -> None:
     np.testing.assert_allclose(
         y.value[3], rg.layer_norm(rows[3:].astype("f8"), eps=0.0).value[0], rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_the_mixed_derivative_of_an_angle_is_exact_to_ulps_beside_the_diagonal(
+    dtype: str, mode: str
+) -> None:
+    """It is (y**2 - x**2) / (x**2 + y**2)**2. A difference of rounded quotients had half of it wrong there."""
+    eps = float(np.finfo(dtype).eps)
+    y = np.array([1.0, 1.0, -1.5, 2.5, 1.0 + 7 * eps])
+    x = np.array([1.0 + eps, 1.0 - eps, 1.5 + 3 * eps, -2.5 + 8 * eps, 1.0])
+    wanted = [
+        float((Fraction(b) ** 2 - Fraction(a) ** 2) / (Fraction(a) ** 2 + Fraction(b) ** 2) ** 2)
+        for a, b in zip(x, y, strict=True)
+    ]
+    g = rg.Graph()
+    a, b = g.param(y.astype(dtype)), g.param(x.astype(dtype))
+    z = rg.arctan2(a, b)
+    if mode == "reverse":
+        mixed = rg.grad(rg.grad(z.sum(), a).sum(), b)
+    else:
+        mixed = rg.jvp(rg.jvp(z, a, np.ones(5, dtype)), b, np.ones(5, dtype))
+    np.testing.assert_allclose(mixed.value.astype("f8"), wanted, rtol=5 * eps)

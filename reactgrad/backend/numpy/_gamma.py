@@ -131,6 +131,7 @@ def _to_eight(x: Any) -> Any:
 def _reflected(x: Any) -> Any:
     sine = np.abs(sinpi(x) * x)
     value = LOG_PI - np.log(sine) - by_ranges(_POSITIVE, -x)
+    value = np.where(x > -1e-20, -np.log(np.abs(x)), value)  # the product above has left the dtype
     return np.where(x == np.rint(x), np.inf, value)
 
 

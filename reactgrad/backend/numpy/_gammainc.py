@@ -51,8 +51,10 @@ def _low(x: Any) -> Any:
 
 def _reflected(x: Any) -> Any:
     pole = x == np.floor(x)
-    mirror = 1.0 - np.where(pole, -0.5, x)
-    found = math.pi / (sinpi(1.0 - mirror) * by_ranges(_POSITIVE, mirror))
+    off = np.where(pole, -0.5, x)
+    found = math.pi / (
+        sinpi(off) * by_ranges(_POSITIVE, 1.0 - off)
+    )  # 1 - x has no digits of a small x
     return np.where(pole, np.where(x == 0.0, np.copysign(np.inf, x), np.nan), found)
 
 

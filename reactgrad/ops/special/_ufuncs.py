@@ -17,11 +17,9 @@ from reactgrad.nodes._op import Op, Vjp
 from reactgrad.ops._chain import over, times
 from reactgrad.ops._elementwise import (
     equal,
-    exp2,
     hypot,
     isnan,
     less,
-    logical_and,
     one_minus_square,
     public,
     sign,
@@ -30,6 +28,7 @@ from reactgrad.ops._elementwise import (
 )
 from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
 from reactgrad.ops._where import where
+from reactgrad.ops.special._shares import share_by_twos
 
 add_kernels(_ufuncs.register, standard((*_ufuncs.UFUNCS, *_ufuncs.PARTS)))
 
@@ -87,13 +86,6 @@ def _heaviside_rule(g: Any, ans: Any, x: Any, half: Any) -> Any:
     return where(equal(x, 0.0), g, 0.0)
 
 
-def _share(a: Any, b: Any) -> Any:
-    """Return ``2**a / (2**a + 2**b)``; a factor of log(2) in the exponent would be rounded."""
-    apart = b - a
-    infinite = logical_and(equal(a, b), isnan(apart))  # both, with the same sign: they share evenly
-    return 1.0 / (1.0 + exp2(where(infinite, 0.0, apart)))
-
-
 # fmt: off
 # the ufunc, first line of the docstring, example, rule for each operand
 arcsinh  = _define(np.arcsinh,  "Inverse of sinh.", "[0.0, 1.0] -> [0.         0.88137359]", _arcsinh_rule, cost=8.0)
@@ -108,7 +100,7 @@ fmax     = _define(np.fmax,     "The larger of x and y, and the number where one
 fmin     = _define(np.fmin,     "The smaller of x and y, and the number where one is NaN; ties split the gradient evenly.", "[1.0, float('nan')], 3.0 -> [1. 3.]", lambda g, ans, a, b: _chosen(g, a, b, less(b, a)), lambda g, ans, a, b: _chosen(g, b, a, less(a, b)))
 fmod     = _define(np.fmod,     "What is left of x after division by y, with the sign of x.", "[7.0, -7.0], 4.0 -> [ 3. -3.]", lambda g, ans, a, b: g, _fmod_rule, cost=25.0)
 heaviside = _define(np.heaviside, "0 where x is negative, 1 where it is positive, y where it is 0.", "[-1.0, 0.0, 2.0], 0.5 -> [0.  0.5 1. ]", None, _heaviside_rule)
-logaddexp2 = _define(np.logaddexp2, "log2(2**x + 2**y) without overflow.", "[0.0], 0.0 -> [1.]", lambda g, ans, a, b: times(g, _share(a, b)), lambda g, ans, a, b: times(g, _share(b, a)), cost=25.0)
+logaddexp2 = _define(np.logaddexp2, "log2(2**x + 2**y) without overflow.", "[0.0], 0.0 -> [1.]", lambda g, ans, a, b: times(g, share_by_twos(a, b)), lambda g, ans, a, b: times(g, share_by_twos(b, a)), cost=25.0)
 ldexp    = _define(np.ldexp,    "x times 2 to the power y, for integers y.", "[1.0, 3.0], [2, -1] -> [4.  1.5]", lambda g, ans, a, b: ldexp(g, b), None, cost=8.0)
 nextafter = _define(np.nextafter, "The number next to x in the direction of y.", "[1.0], 2.0 -> [1.]", lambda g, ans, a, b: g, None, cost=4.0)
 positive = _define(np.positive, "x as a node of its own.", "[1.0, -2.0] -> [ 1. -2.]", lambda g, ans, x: g)
