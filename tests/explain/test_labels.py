@@ -226,3 +226,36 @@ def test_the_source_is_read_without_warnings_and_without_filters_for_them(
     monkeypatch.delattr(warnings, "catch_warnings")
     growth, price = found["model"](g.input(1.0), rg)
     assert (growth.label, price.label) == ("growth", "price")
+
+
+def test_what_a_module_returns_has_the_word_and_not_what_it_is_fed(g: rg.Graph) -> None:
+    with g:
+        net = rg.nn.Sequential(rg.nn.Linear(3, 4, rng=0), rg.nn.ReLU(), rg.nn.Linear(4, 2, rng=1))
+        cost = rg.nn.MSELoss()
+    y = net(np.ones((5, 3)))
+    loss = cost(y, np.zeros((5, 2)))
+    assert y.label == "Sequential/2/y"
+    assert loss.label == "MSELoss/loss"
+    labels = [node.label for node in g.nodes]
+    assert [label for label in labels if label.rpartition("/")[2].startswith(("y", "loss"))] == [
+        "Sequential/2/y",
+        "MSELoss/loss",
+    ]
+    assert "input of Sequential" in labels
+    assert "argument of Sequential" in labels
+    assert sum(label.startswith("input of MSELoss") for label in labels) == 2
+
+
+def test_an_input_of_a_module_in_a_scope(g: rg.Graph) -> None:
+    x = g.input(np.ones((5, 3)), name="x")
+    with g, g.scope("head"):
+        net = rg.nn.Linear(3, 4, rng=0)
+        y = net(x)
+    assert y.parents[0].label == "head/input of Linear"
+    assert y.label == "head/Linear/y"
+
+
+def test_a_copy_on_the_same_line_is_no_input_of_a_module(g: rg.Graph) -> None:
+    x = g.input(np.ones(3), name="x")
+    whole = x.detach_node()
+    assert whole.label == "whole"
