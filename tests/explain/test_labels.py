@@ -259,3 +259,22 @@ def test_a_copy_on_the_same_line_is_no_input_of_a_module(g: rg.Graph) -> None:
     x = g.input(np.ones(3), name="x")
     whole = x.detach_node()
     assert whole.label == "whole"
+
+
+def test_a_cell_of_marimo_is_compiled_without_its_indentation(g: rg.Graph) -> None:
+    body = "x = g.input(1.0)\nfwd = rg.exp(\n    x\n) * 2.0\n"
+    lines = [
+        "@app.cell",
+        "def _(g, rg):",
+        *("    " + line for line in body.splitlines()),
+        "    return",
+    ]
+    source = "".join(line + "\n" for line in lines)
+    linecache.cache["app.py"] = (len(source), None, source.splitlines(keepends=True), "app.py")
+    names: dict[str, Any] = {"g": g, "rg": rg}
+    try:
+        exec(compile("\n" * 2 + body, "app.py", "exec"), names)
+        assert names["fwd"].label == "fwd"
+        assert names["x"].label == "x"
+    finally:
+        del linecache.cache["app.py"]
