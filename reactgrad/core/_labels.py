@@ -13,7 +13,7 @@ from reactgrad.ops import ALIAS
 # Ops whose last attribute is the number of the part that the node is.
 _PARTS = ("split", "unbind")
 # What the nodes are called that hand an argument to the call of a module.
-_ARGUMENT = {ALIAS: "input of", FEED: "argument of"}
+_ARGUMENT = {ALIAS: "into", FEED: "fed to"}
 
 
 def label(rows: Any, slot: int) -> str:

@@ -241,9 +241,9 @@ def test_what_a_module_returns_has_the_word_and_not_what_it_is_fed(g: rg.Graph) 
         "Sequential/2/y",
         "MSELoss/loss",
     ]
-    assert "input of Sequential" in labels
-    assert "argument of Sequential" in labels
-    assert sum(label.startswith("input of MSELoss") for label in labels) == 2
+    assert "into Sequential" in labels
+    assert "fed to Sequential" in labels
+    assert sum(label.startswith("into MSELoss") for label in labels) == 2
 
 
 def test_an_input_of_a_module_in_a_scope(g: rg.Graph) -> None:
@@ -251,7 +251,7 @@ def test_an_input_of_a_module_in_a_scope(g: rg.Graph) -> None:
     with g, g.scope("head"):
         net = rg.nn.Linear(3, 4, rng=0)
         y = net(x)
-    assert y.parents[0].label == "head/input of Linear"
+    assert y.parents[0].label == "head/into Linear"
     assert y.label == "head/Linear/y"
 
 
