@@ -30,17 +30,7 @@ def origin(graph: Any, slot: int) -> Origin | None:
     program = next((p for p in graph._programs.in_order() if p.number == number), None)
     if number is None or program is None:
         return None
-    places = {
-        adjoint: Origin(node, None, isinstance(program, Tangents))
-        for node, adjoint in program.adjoint.items()
-        if adjoint is not ZERO and topology.serial[adjoint] == program._serials[node]
-    }
-    for (node, position), part in program._parts.items():
-        if part is not None and topology.serial[part.slot] == part.serial:
-            place = Origin(node, next(s for i, s in program._edges[node] if i == position))
-            # The rule that made a contribution says more than the sum that consists of it alone.
-            if part.own or part.slot not in places:
-                places[part.slot] = place
+    places = _places(graph, program)
     # A rule may build several nodes: follow them to the contribution.
     queue, seen = deque([slot]), {slot}
     while queue:
@@ -51,3 +41,39 @@ def origin(graph: Any, slot: int) -> Origin | None:
         seen.update(more)
         queue += more
     return None
+
+
+def origins(graph: Any) -> dict[int, int]:
+    """Return, for each node that a gradient program has built, the forward node that it belongs to."""
+    topology, owners = graph._scheduler.topology, graph._host.owners
+    found: dict[int, int] = {}
+    for program in graph._programs.in_order():
+        mine = {slot: place.slot for slot, place in _places(graph, program).items()}
+        mine = {slot: node for slot, node in mine.items() if owners.get(slot) == program.number}
+        # A rule may build several nodes: they belong where the contribution does that they lead to.
+        queue = deque(mine)
+        while queue:
+            at = queue.popleft()
+            for parent in topology.parents[at]:
+                if parent not in mine and owners.get(parent) == program.number:
+                    mine[parent] = mine[at]
+                    queue.append(parent)
+        found.update(mine)
+    return found
+
+
+def _places(graph: Any, program: Any) -> dict[int, Origin]:
+    """Return the origins of the adjoints of a program, and of the contributions that they are summed up of."""
+    serial = graph._scheduler.topology.serial
+    places = {
+        adjoint: Origin(node, None, isinstance(program, Tangents))
+        for node, adjoint in program.adjoint.items()
+        if adjoint is not ZERO and serial[adjoint] == program._serials[node]
+    }
+    for (node, position), part in program._parts.items():
+        if part is not None and serial[part.slot] == part.serial:
+            place = Origin(node, next(s for i, s in program._edges[node] if i == position))
+            # The rule that made a contribution says more than the sum that consists of it alone.
+            if part.own or part.slot not in places:
+                places[part.slot] = place
+    return places

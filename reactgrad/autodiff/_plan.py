@@ -7,7 +7,7 @@ from reactgrad.autodiff._grad import find_program
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import handle
-from reactgrad.reading._plan import planned
+from reactgrad.reading._plan import planned_and_unset
 from reactgrad.reading._run import Plan
 
 
@@ -42,7 +42,9 @@ def plan(graph: Core[V], /, *targets: V | str, gradient: bool = False) -> Plan:
                 leaves = wanted_leaves(graph, target._slot)
                 program, held = find_program(target, None)
                 slots += [var._slot for var in program.adjoints(leaves, held)]
-        stale = planned(graph, slots)
+        stale, unset = planned_and_unset(graph, slots)
         serial, mean = graph._scheduler.topology.serial, graph._measured.mean
         times = [mean(slot, serial[slot]) for slot in stale]
-        return Plan([handle(graph, slot) for slot in stale], times)
+        return Plan(
+            [handle(graph, slot) for slot in stale], times, [handle(graph, slot) for slot in unset]
+        )

@@ -6,11 +6,14 @@ from typing import Any
 
 from reactgrad.nodes._label import Assigned, assigned
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import CONST, Leaf, Output
+from reactgrad.nodes._op import CONST, FEED, Leaf, Output
 from reactgrad.nodes._site import scope_of
+from reactgrad.ops import ALIAS
 
 # Ops whose last attribute is the number of the part that the node is.
 _PARTS = ("split", "unbind")
+# What the nodes are called that hand an argument to the call of a module.
+_ARGUMENT = {ALIAS: "into", FEED: "fed to"}
 
 
 def label(rows: Any, slot: int) -> str:
@@ -23,10 +26,11 @@ def label(rows: Any, slot: int) -> str:
     name = rows.name_of.get(slot)
     if name is not None:
         return name
-    word = _word(rows, slot)
+    scope, number_of = scope_of(rows.sites[slot]), rows.scheduler.topology.number
+    call = _call_of(rows, slot)
+    word = f"{_ARGUMENT[rows.ops[slot]]} {call}" if call else _word(rows, slot)
     if word is None:
         return rows.name(slot)
-    scope, number_of = scope_of(rows.sites[slot]), rows.scheduler.topology.number
     number, given = number_of(slot), rows.labels
     text, me = f"{scope}/{word}" if scope else word, (slot, number)
     for candidate in (text, f"{text}_{number}"):
@@ -80,9 +84,30 @@ def _of_several(found: Assigned, index: Any, count: int) -> str | None:
 
 
 def _is_inner(rows: Any, slot: int) -> bool:
-    """Return whether the call that has built a node has built another one of it."""
-    site = rows.sites[slot]
-    return any(rows.sites[child] == site for child in rows.scheduler.topology.children[slot])
+    """Return whether the call that has built a node has built another one of it, in any scope."""
+    return any(_same_place(rows, slot, child) for child in rows.scheduler.topology.children[slot])
+
+
+def _same_place(rows: Any, one: int, other: int) -> bool:
+    first, second = rows.sites[one], rows.sites[other]
+    return first is not None and second is not None and first[:2] == second[:2]
+
+
+def _call_of(rows: Any, slot: int) -> str:
+    """Return the module, below the node's own scope, whose call a node hands an argument to; empty if there is none.
+
+    An argument is handed on by a stand-in, and an array comes from a leaf behind that.
+    """
+    op, children = rows.ops[slot], rows.scheduler.topology.children
+    stand_ins = (slot,) if op is ALIAS else children[slot] if op is FEED else ()
+    own = scope_of(rows.sites[slot])
+    for stand_in in stand_ins:
+        if rows.ops[stand_in] is ALIAS:
+            for child in children[stand_in]:
+                inside = scope_of(rows.sites[child]).removeprefix(own).lstrip("/")
+                if inside and _same_place(rows, stand_in, child):
+                    return inside.partition("/")[0]
+    return ""
 
 
 def _is_made(rows: Any, text: str, slot: int) -> bool:

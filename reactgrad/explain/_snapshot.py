@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from reactgrad.autodiff._origin import origins
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
 from reactgrad.core._handles import handle, slots_in_order, tidy
@@ -69,7 +70,8 @@ class NodeSnapshot(NamedTuple):  # a tuple: tens of thousands are made at a time
         that is not clean.
     scope : tuple of str
         The parts of its name before the last slash, or else the scope that it was built in, from the
-        outermost on; see ``Graph.scope``.
+        outermost on; see ``Graph.scope``. Of an adjoint without a name those of the node that it belongs to, the
+        outermost one as ``"gradient of net"``.
     named : bool
         True if the name was given by the user.
     feed : bool
@@ -420,6 +422,7 @@ class Texts:
         self._lines: dict[tuple[int, int], str] = {}
         self._specs: dict[int, str] = {}
         self._scopes: dict[str, tuple[str, ...]] = {"": ()}
+        self._origins: dict[int, int] | None = None  # the nodes that gradients belong to
 
     def line(self, site: Site | None) -> str:
         """Return the user's line."""
@@ -439,6 +442,25 @@ class Texts:
             self._specs[key] = host.describe_value(slot)
         return self._specs[key]
 
+    def gradient(self, graph: Core, slot: int) -> tuple[str, ...]:
+        """Return the scopes of a node of a gradient: those of the node that it belongs to, apart from them."""
+        if self._origins is None:
+            self._origins = origins(graph)
+        node = self._origins.get(slot)
+        path = () if node is None else self.of(graph, node)
+        return (f"gradient of {path[0]}", *path[1:]) if path else ()
+
+    def of(self, graph: Core, slot: int) -> tuple[str, ...]:
+        """Return the scopes in the given name of a node, or those that it was built in, outermost first."""
+        host = graph._host
+        given = host.name_of.get(slot)
+        if given is not None and (named := scopes_in(given, host.named)):
+            return named
+        built = self.scopes(scope_of(host.sites[slot]))
+        return built or (
+            self.gradient(graph, slot) if given is None and slot in host.owners else ()
+        )
+
     def scopes(self, built: str) -> tuple[str, ...]:
         """Return the scopes that a node was built in, outermost first."""
         if built not in self._scopes:
@@ -454,7 +476,6 @@ def _node(
     op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.number(slot)
     leaf = isinstance(op, Leaf)
     state, error = _state(graph, slot, stale, leaf)
-    built, given = scope_of(site), host.name_of.get(slot)
     return NodeSnapshot(
         key,
         host.label(slot),
@@ -469,8 +490,8 @@ def _node(
         texts.line(site),
         error,
         _value(graph, slot) if values and state == "clean" else "",
-        (given is not None and scopes_in(given, host.named)) or texts.scopes(built),
-        given is not None,
+        texts.of(graph, slot),
+        slot in host.name_of,
         op is FEED or (graph._subgraphs is not None and slot in graph._subgraphs.fed_by),
     )
 

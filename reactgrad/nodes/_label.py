@@ -113,6 +113,24 @@ def _in_source(source: str) -> dict[Position, Assigned]:
     except (SyntaxError, ValueError):
         return {}
     found: dict[Position, Assigned] = {}
+    for cell in ast.walk(tree):
+        if _is_cell(cell):
+            indent = cell.body[0].col_offset  # type: ignore[attr-defined]
+            for (top, bottom, left, right), what in _assigned_in(cell).items():
+                found[top, bottom, left - indent, right - indent] = what
+    return found | _assigned_in(tree)
+
+
+def _is_cell(node: ast.AST) -> bool:
+    """Return whether a function is a cell of marimo, which compiles its body without the indentation."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(
+        isinstance(named := getattr(one, "func", one), ast.Attribute) and named.attr == "cell"
+        for one in node.decorator_list
+    )
+
+
+def _assigned_in(tree: ast.AST) -> dict[Position, Assigned]:
+    found: dict[Position, Assigned] = {}
     for node in ast.walk(tree):
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):

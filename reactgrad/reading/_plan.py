@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from reactgrad.core._core import Core
+from reactgrad.nodes._op import Leaf
 from reactgrad.scheduler import FAILED, UNSETTLED, is_interrupt
 from reactgrad.values._columns import MISSING
 
 
 def planned(graph: Core, targets: Sequence[int]) -> list[int]:
-    """Return the nodes that a read of `targets` would run, parents first.
+    """Return the nodes that a read of `targets` would run, parents first; see ``planned_and_unset``."""
+    return planned_and_unset(graph, targets)[0]
 
-    Functions are assumed to read the same nodes as in their last run. Of a choice whose condition
-    is up to date the branch that it will take is known.
+
+def planned_and_unset(graph: Core, targets: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the nodes that a read would run, parents first, and the inputs without a value that it needs.
+
+    An input does not run, and what is computed from one without a value cannot, nor what is computed from a node that
+    has failed: a read raises its error again. Functions are assumed to read the same nodes as in their last run. Of a
+    choice whose condition is up to date the branch that it will take is known.
     """
     scheduler, branches = graph._scheduler, graph._host.branches
     mark, parents = scheduler.staleness.mark, scheduler.topology.parents
-    # A failed node raises its error again and does not run.
-    stale = [slot for slot in scheduler.truly_stale(targets) if mark[slot] != FAILED]
+    found = scheduler.truly_stale(targets)
+    stale = [slot for slot in found if mark[slot] != FAILED]
     if branches.keys().isdisjoint(stale):
-        return stale
+        return _able(graph, stale, found)
+    found = [*found]
     ordered: dict[int, None] = {}
     entered: set[int] = set()
     stack = [*reversed(targets)]
@@ -35,10 +43,37 @@ def planned(graph: Core, targets: Sequence[int]) -> list[int]:
         sources = parents[slot]
         branch = _chosen(graph, slot)
         if branch is not None:
-            scheduler.truly_stale((branch,))  # finds nodes that are clean behind a cutoff
+            found += scheduler.truly_stale(
+                (branch,)
+            )  # which also finds what is clean behind a cutoff
             sources = (*scheduler.operands(slot), branch)
         stack += [source for source in reversed(sources) if source not in entered]
-    return [*ordered]
+    return _able(graph, [*ordered], dict.fromkeys(found))
+
+
+def _able(graph: Core, stale: list[int], found: Iterable[int]) -> tuple[list[int], list[int]]:
+    """Return the nodes of `stale`, parents first, that wait for nothing, and the leaves of `found`: they have no value.
+
+    `found` has the failed nodes, too.
+    """
+    ops, scheduler = graph._host.ops, graph._scheduler
+    mark, operands = scheduler.staleness.mark, scheduler.topology.parents
+    waiting = {slot for slot in found if mark[slot] == FAILED}
+    unset = [slot for slot in found if isinstance(ops[slot], Leaf)]
+    waiting.update(unset)
+    if not waiting:
+        return stale, unset
+    able = []
+    for slot in stale:
+        if slot in waiting:
+            continue
+        branch = _chosen(graph, slot)
+        sources = operands[slot] if branch is None else (*scheduler.operands(slot), branch)
+        if waiting.isdisjoint(sources):
+            able.append(slot)
+        else:
+            waiting.add(slot)
+    return able, unset
 
 
 def _chosen(graph: Core, slot: int) -> int | None:

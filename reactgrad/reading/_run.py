@@ -166,6 +166,9 @@ class Plan:
     ----------
     nodes : VarList
         The stale nodes in topological order. A cutoff may spare some of them.
+    unset : VarList
+        Inputs without a value that the read needs. What is computed from one of them is not among the nodes, since
+        it cannot run: the read raises ``UnsetError``.
     cost : float or None
         Estimated seconds: the mean times of the nodes that ``Graph.record`` has measured, added
         up. ``None`` if it has measured none of them.
@@ -182,10 +185,16 @@ class Plan:
     2
     """
 
-    __slots__ = ("cost", "nodes", "unknown")
+    __slots__ = ("cost", "nodes", "unknown", "unset")
 
-    def __init__(self, nodes: Sequence[Handle], times: Sequence[float | None]) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Handle],
+        times: Sequence[float | None],
+        unset: Sequence[Handle] = (),
+    ) -> None:
         self.nodes = VarList(nodes)
+        self.unset = VarList(unset)
         known = [seconds for seconds in times if seconds is not None]
         self.cost: float | None = sum(known, 0.0) if known or not nodes else None
         self.unknown = len(nodes) - len(known)
@@ -211,7 +220,8 @@ class Plan:
         cost = "" if self.cost is None else f", about {self.cost * 1e3:.3g} ms"
         if cost and self.unknown:
             cost += f" and {self.unknown} never measured"
-        return f"<Plan: {len(self)} to run{cost}: {self.nodes!r}>"
+        missing = f"; {self.unset!r} without a value" if len(self.unset) else ""
+        return f"<Plan: {len(self)} to run{cost}: {self.nodes!r}{missing}>"
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""

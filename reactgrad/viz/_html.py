@@ -70,10 +70,11 @@ def _(thing: Run) -> str:
 
 @html.register
 def _(thing: Plan) -> str:
-    title = repr(thing)[1:-1].split(": ", 1)
+    missing = f"; without a value: {thing.unset!r}" if thing.unset else ""
     if not thing.nodes:
-        return _card("Plan: nothing to run")
-    return _card(": ".join(title).rsplit(": [", 1)[0], _seen(thing.nodes[0]._graph, thing))
+        return _card("Plan: nothing to run" + missing)
+    title = repr(thing)[1:-1].partition(": [")[0]
+    return _card(title + missing, _seen(thing.nodes[0]._graph, thing))
 
 
 @html.register

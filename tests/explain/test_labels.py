@@ -226,3 +226,55 @@ def test_the_source_is_read_without_warnings_and_without_filters_for_them(
     monkeypatch.delattr(warnings, "catch_warnings")
     growth, price = found["model"](g.input(1.0), rg)
     assert (growth.label, price.label) == ("growth", "price")
+
+
+def test_what_a_module_returns_has_the_word_and_not_what_it_is_fed(g: rg.Graph) -> None:
+    with g:
+        net = rg.nn.Sequential(rg.nn.Linear(3, 4, rng=0), rg.nn.ReLU(), rg.nn.Linear(4, 2, rng=1))
+        cost = rg.nn.MSELoss()
+    y = net(np.ones((5, 3)))
+    loss = cost(y, np.zeros((5, 2)))
+    assert y.label == "Sequential/2/y"
+    assert loss.label == "MSELoss/loss"
+    labels = [node.label for node in g.nodes]
+    assert [label for label in labels if label.rpartition("/")[2].startswith(("y", "loss"))] == [
+        "Sequential/2/y",
+        "MSELoss/loss",
+    ]
+    assert "into Sequential" in labels
+    assert "fed to Sequential" in labels
+    assert sum(label.startswith("into MSELoss") for label in labels) == 2
+
+
+def test_an_input_of_a_module_in_a_scope(g: rg.Graph) -> None:
+    x = g.input(np.ones((5, 3)), name="x")
+    with g, g.scope("head"):
+        net = rg.nn.Linear(3, 4, rng=0)
+        y = net(x)
+    assert y.parents[0].label == "head/into Linear"
+    assert y.label == "head/Linear/y"
+
+
+def test_a_copy_on_the_same_line_is_no_input_of_a_module(g: rg.Graph) -> None:
+    x = g.input(np.ones(3), name="x")
+    whole = x.detach_node()
+    assert whole.label == "whole"
+
+
+def test_a_cell_of_marimo_is_compiled_without_its_indentation(g: rg.Graph) -> None:
+    body = "x = g.input(1.0)\nfwd = rg.exp(\n    x\n) * 2.0\n"
+    lines = [
+        "@app.cell",
+        "def _(g, rg):",
+        *("    " + line for line in body.splitlines()),
+        "    return",
+    ]
+    source = "".join(line + "\n" for line in lines)
+    linecache.cache["app.py"] = (len(source), None, source.splitlines(keepends=True), "app.py")
+    names: dict[str, Any] = {"g": g, "rg": rg}
+    try:
+        exec(compile("\n" * 2 + body, "app.py", "exec"), names)
+        assert names["fwd"].label == "fwd"
+        assert names["x"].label == "x"
+    finally:
+        del linecache.cache["app.py"]

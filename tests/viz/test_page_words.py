@@ -96,3 +96,23 @@ def test_totals_agree(chromium_page: Any, tmp_path: Path, layer: Any) -> None:
         there_were = "there were then" in seen.text(".rg-status")
         assert there_were == (position == 0), "the first run had nodes that are gone"
         assert computed == values + adjoints + 5 * there_were
+
+
+def test_what_waits_for_an_input_without_a_value_is_not_said_to_run(chromium_page: Any) -> None:
+    g = rg.Graph()
+    price, units = g.input(shape=(), dtype=float, name="price"), g.input(2.0, name="units")
+    tax, double = price * 0.2, units * 2.0
+    result = tax * double
+    result.name = "result"
+    with live(chromium_page, g, targets=[result]) as seen:
+        seen.page.get_by_role("button", name="a change only marks what depends on it").click()
+        seen.page.get_by_label("units, as a number").fill("3")
+        seen.until(lambda: "units 2 → 3: 1 of 3 would run" in seen.text(".rg-status"))
+        assert seen.text(".rg-status").endswith("; price has no value yet")
+        assert seen.keys("rg-wait") == {key_of(g, double)}
+        seen.page.get_by_role("button", name="compute what is stale").click()
+        seen.until(lambda: double.state == "clean")
+        seen.until(lambda: "price has no value yet" in seen.text(".rg-status"))
+    price.set(1.0)
+    with live(chromium_page, g, targets=[result]) as seen:
+        assert "has no value" not in seen.text(".rg-status")

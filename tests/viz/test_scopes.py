@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad.viz._picture import picture
 
 
 def two_layers(g: rg.Graph) -> rg.Var:
@@ -52,15 +53,38 @@ def test_a_snapshot_has_the_scopes(g: rg.Graph) -> None:
     assert scopes["x"] == scopes["sum_8"] == ()
 
 
-def test_gradients_belong_to_no_scope(g: rg.Graph) -> None:
+def test_gradients_belong_to_the_scopes_of_what_they_are_gradients_of(g: rg.Graph) -> None:
     y = two_layers(g)
     with g.scope("step"):
         d = rg.grad(y, g["layer0/w"])
         used = d * 2.0
     made = [node for node in g.snapshot().nodes if node.gradient]
     assert made
-    assert {node.scope for node in made} == {()}
+    assert {node.scope for node in made} == {
+        (),  # of the sum, which is in no scope
+        ("gradient of layer1", "act"),
+        ("gradient of layer0", "act"),
+    }
+    assert [node.name for node in made if node.scope == ()] == ["broadcast_to_10"]
     assert used.name.startswith("step/multiply_")
+
+
+def test_a_folded_picture_has_one_box_for_the_gradient_of_a_module() -> None:
+    with rg.Graph() as g:
+        net = rg.nn.Sequential(rg.nn.Linear(3, 4, rng=0), rg.nn.ReLU(), rg.nn.Linear(4, 2, rng=1))
+    x = g.input(np.ones((5, 3)), name="x")
+    loss = (net(x) ** 2).sum()
+    slopes = rg.grad(loss, list(net.parameters()))
+    slopes[0].name = "slope"
+    second = rg.grad(slopes[1].sum(), net[0].weight, allow_unused=True)
+    folded = picture(g.snapshot(), layer="all", fold=1)
+    scopes = {box.label for box in folded.boxes if box.node is None}
+    assert {"Sequential", "gradient of Sequential"} <= scopes
+    assert second is None or second.shape == (4, 3)
+    alone = [box.label for box in folded.boxes if box.node is not None and box.node.gradient]
+    assert "slope" in alone, "a gradient that has a name of its own is seen"
+    made = [node for node in g.snapshot().nodes if node.gradient]
+    assert len(alone) == sum(not node.scope for node in made) < len(made) // 2
 
 
 def test_forks_files_and_networkx_keep_scopes(g: rg.Graph, tmp_path: Path) -> None:

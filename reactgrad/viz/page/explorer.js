@@ -237,8 +237,8 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
       html("div", { class: "rg-bar", role: "toolbar", "aria-label": "view" },
         this.switch, this.go, this.stop, this.progress,
         html("span", { class: "rg-search" }, this.search, this.hits), this.layer, this.folds, this.colours, this.scale, this.profile,
-        button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
-        button("fit", "show all", () => this.fit(true)), this.back, this.settle),
+        html("span", { class: "rg-zoom" }, button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
+          button("fit", "show all", () => this.fit(true))), this.back, this.settle),
       this.controls,
       html("div", { class: "rg-stage" }, this.map, this.mini, this.compared2, html("div", { class: "rg-below" }, this.hint, this.legend)),
       this.panel,
@@ -296,7 +296,7 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
     const waits = this.at == null && this.waiting.size > 0 && !this.busy && !this.running.size;
     const ran = shown >= 0 ? this.runLine(shown, states) : known.last ? headline(known.last, states, known) : "nothing has run yet";
     const told = waits ? (known.changes.size ? "" : `${ran}; `) + this.waitingText() : ran;
-    setText(this.status, this.busy || this.running.size ? this.computingText() : told);
+    setText(this.status, this.busy || this.running.size ? this.computingText() : told + this.unsetText(states));
     this.stop.hidden = !this.busy;
     this.progress.hidden = !this.busy || this.total < 2;
     this.progress.max = this.total || 1;
@@ -340,6 +340,14 @@ class Explorer extends Seeing(Story(Moving(Search(Panel(Controls(Boxes(Flow(Glan
   waitingText() {
     const { known } = this, { values, adjoints } = known.counts, change = known.changeText(known.changes);
     return `${change ? `${change}: ` : ""}${count(this.waiting.size)} of ${count(values + adjoints)} would run${about(this.waiting.size, known.costOf(this.waiting))}`;
+  }
+
+  /** Say which inputs have no value, so that what is computed from them cannot run. */
+  unsetText(states) {
+    const keys = this.at == null ? [...states].filter(([, state]) => state.state === "unset").map(([key]) => key) : [];
+    const names = keys.slice(0, 3).map((key) => plain(this.known.nodes.get(key)?.name ?? "an input", 30));
+    const more = keys.length > 3 ? ` and ${count(keys.length - 3)} more` : "";
+    return keys.length ? `; ${names.join(", ")}${more} ${keys.length > 1 ? "have" : "has"} no value yet` : "";
   }
 
   /** Ask for the targets, or for one node. */

@@ -151,10 +151,11 @@ export class Known {
     const cone = this.reach([key], open);
     cone.delete(key);
     const asked = this.reach(this.targets, this.parents);
-    const plan = [];
+    const unset = [...states].filter(([one, state]) => state.state === "unset" && one !== key).map(([one]) => one);
+    const waits = this.reach(unset, open), plan = [];
     for (const node of this.nodes.values()) {
       const state = states.get(node.key);
-      if (!state || isLeaf(node) || !asked.has(node.key)) continue;
+      if (!state || isLeaf(node) || !asked.has(node.key) || waits.has(node.key)) continue;
       if (cone.has(node.key) || state.state === "stale") plan.push(node.key);
     }
     return { cone, plan: new Set(plan), ...this.costOf(plan) };
