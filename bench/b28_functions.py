@@ -71,7 +71,7 @@ def _drawn(shape: tuple[int, ...], *, matrices: bool = False, dtype: Any = np.fl
     def draw(rng: np.random.Generator) -> Any:
         x = rng.standard_normal(shape)
         # Positive definite, so that each function takes it, and its determinant stays in the dtype.
-        return (x @ x.T / shape[0] + np.eye(*shape) if matrices else x).astype(dtype)
+        return (x @ x.T / shape[0] + np.eye(shape[0]) if matrices else x).astype(dtype)
 
     return draw
 

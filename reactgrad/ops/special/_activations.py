@@ -158,18 +158,9 @@ THRESHOLD: Final = smooth(
 
 with_kernels(
     _activations.register,
-    *(
-        25.0,
-        SILU,
-        SILU_SLOPE,
-        MISH,
-        MISH_SLOPE,
-        GELU,
-        GELU_SLOPE,
-        GELU_TANH,
-        GELU_TANH_SLOPE,
-        GELU_TANH_BEND,
-    ),
+    25.0,
+    *(SILU, SILU_SLOPE, MISH, MISH_SLOPE, GELU, GELU_SLOPE),
+    *(GELU_TANH, GELU_TANH_SLOPE, GELU_TANH_BEND),
     *(LOG_SIGMOID, TANHSHRINK, SOFTSIGN, SOFTPLUS, ELU, HARDTANH, HARDSIGMOID, HARDSWISH),
     *(LEAKY_RELU, PRELU, SOFTSHRINK, HARDSHRINK, THRESHOLD),
 )
