@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callabl
         reason = str(error).rstrip(".")
         import zipfile  # slow to import, and only for this
 
-        if zipfile.is_zipfile(path):
+        if os.path.isfile(path) and zipfile.is_zipfile(path):  # a pipe would be waited for
             reason = "it is an archive, as torch.save writes them: read its arrays by rg.load_weights(path)"
         raise LoadError(f"{os.fspath(path)} cannot be loaded: {reason}.") from error.__cause__
 
