@@ -109,12 +109,20 @@ def test_an_archive_of_torch_is_no_graph(tmp_path: Path) -> None:
         rg.load(path)
 
 
+class Labels:
+    """As tensors of PyTorch are: NumPy can read them, and their dtype has no kind."""
+
+    dtype, shape, ndim = object(), (2,), 1
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array([1, 2], dtype)
+
+
 def test_labels_of_a_library_whose_dtypes_have_no_kind() -> None:
-    strict = pytest.importorskip("array_api_strict")
     with rg.Graph():
         net = rg.nn.Linear(3, 4, rng=0)
     scores = net(np.ones((2, 3)))
-    theirs = rg.nn.CrossEntropyLoss()(scores, strict.asarray([1, 2])).item()
+    theirs = rg.nn.CrossEntropyLoss()(scores, Labels()).item()
     assert theirs == rg.nn.CrossEntropyLoss()(scores, np.array([1, 2])).item()
 
 
