@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, update_wrapper
-from typing import Any
+from typing import Any, Final
 
 from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad._habits import unknown_keyword
@@ -121,13 +121,16 @@ def explain_methods(kind: type, names: Iterable[str] = ()) -> None:
             setattr(kind, name, explained(f"x.{name}", method, method.__module__))
 
 
+_MOST: Final = 2**63 - 1  # of what an array counts
+
+
 def whole(name: str, what: str, value: Any, least: int | None = None) -> int:
     """Return the argument `what` of a function, which is an integer of at least `least`.
 
     Raises
     ------
-    DTypeError
-        If it is no integer.
+    ParameterError
+        If it is no integer, or no array can count as far.
     ShapeError
         If it is less.
     """
@@ -139,10 +142,12 @@ def whole(name: str, what: str, value: Any, least: int | None = None) -> int:
         number = None
     if number is None or isinstance(value, bool):
         raise ParameterError(
-            f"{name}: {what}={value!r:.60}; it is an integer, fixed when the node is built."
+            f"{name}: {what}={safe_repr(value):.60}; it is an integer, fixed when the node is built."
         )
+    if not -_MOST <= number <= _MOST:
+        raise ParameterError(f"{name}: {what}={safe_repr(number):.60}; no array is so large.")
     if least is not None and number < least:
-        raise ShapeError(f"{name}: {what}={value!r}; it must be at least {least}.")
+        raise ShapeError(f"{name}: {what}={safe_repr(value):.60}; it must be at least {least}.")
     return number
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from types import (
     AsyncGeneratorType,
@@ -12,6 +12,7 @@ from types import (
     CoroutineType,
     EllipsisType,
     FunctionType,
+    MappingProxyType,
     ModuleType,
     NoneType,
 )
@@ -132,6 +133,24 @@ def _without_warnings(copy: Any, value: Any, copied: dict[int, Any]) -> Any:
         raise
 
 
+def _own_memory(value: memoryview) -> memoryview:
+    """Return a view of a copy, which is read-only; the view itself if its elements are of no plain format."""
+    try:
+        return memoryview(value.tobytes()).cast(value.format, value.shape)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        return value
+
+
+# Views show what their owner changes, and have no copy of their own.
+_VIEWS: dict[type, Callable[[Any], Any]] = {
+    MappingProxyType: lambda value: MappingProxyType(own_object(dict(value))),
+    type({}.keys()): lambda value: dict.fromkeys(own_object(list(value))).keys(),
+    type({}.values()): lambda value: dict(enumerate(own_object(list(value)))).values(),
+    type({}.items()): lambda value: own_object(dict(value)).items(),
+    memoryview: _own_memory,
+}
+
+
 def own_object(value: Any) -> Any:
     """Return a copy of an object, with read-only arrays in it; the object itself if it has no copy.
 
@@ -139,6 +158,8 @@ def own_object(value: Any) -> Any:
     """
     if callable(value) or lasts(value):
         return value
+    if (view := _VIEWS.get(type(value))) is not None:
+        return view(value)
     import copy  # imported late: few graphs hold such objects
 
     copied: dict[int, Any] = {}

@@ -174,6 +174,10 @@ def _read_operand(graph: Core, op: Op, position: int, operand: Any) -> tuple[Spe
     if found is None and hasattr(type(value), "__array__"):
         # A Series or the like: a node has no labels, so its elements are taken by position.
         found, value = read_value(np.asarray(value), what)
+    if found is None and isinstance(value, int | float | complex):
+        # A class of numbers, such as an ``IntEnum``: the number is meant.
+        kind: Any = next(one for one in (int, float, complex) if isinstance(value, one))
+        found, value = read_value(kind(value), what)
     if found is None:
         raise DTypeError(
             f"{what} is {type(value).__name__} ({safe_repr(value):.60}): ops compute with "

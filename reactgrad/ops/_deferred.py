@@ -151,8 +151,8 @@ class Deferred:
             found = found[i]
         return found
 
-    def node(self, args: Sequence[Any], kwargs: Any, place: Place) -> Any:
-        """Return the node that will call the function with these arguments."""
+    def nodes(self, args: Sequence[Any], kwargs: Any, results: Any) -> Any:
+        """Return the nest of nodes that will call the function with these arguments, one for each result."""
         named = (
             signature(self.function).bind(*args, **kwargs).arguments
         )  # raises now, not at a read
@@ -162,14 +162,15 @@ class Deferred:
         if self.without:
             apart = {id(one) for word in self.without for one in elements(named.get(word))}
             closed = tuple([i for i, one in enumerate(operands) if id(one) in apart])
-        return apply(self.op, _detached(operands, closed), (layout, place, closed, ()))
+        operands = _detached(operands, closed)
 
-    def nodes(self, args: Sequence[Any], kwargs: Any, results: Any, place: Place) -> Any:
-        """Return a nest of such nodes, one for each result."""
-        if results is None:
-            return self.node(args, kwargs, place)
-        many = [self.nodes(args, kwargs, one, (*place, i)) for i, one in enumerate(results)]
-        return many if isinstance(results, list) else tuple(many)
+        def nest(results: Any, place: Place) -> Any:
+            if results is None:
+                return apply(self.op, operands, (layout, place, closed, ()))
+            many = [nest(one, (*place, i)) for i, one in enumerate(results)]
+            return many if isinstance(results, list) else tuple(many)
+
+        return nest(results, ())
 
 
 def _detached(operands: Sequence[Any], closed: Sequence[int]) -> list[Any]:
@@ -207,7 +208,7 @@ def deferred_each(results: Results = _one, without: Sequence[str] = ()) -> Calla
         @functools.wraps(function)
         def build(*args: Any, **kwargs: Any) -> Any:
             if is_late(args) or (kwargs and is_late(kwargs.values())):
-                return one.nodes(args, kwargs, results(*args, **kwargs), ())
+                return one.nodes(args, kwargs, results(*args, **kwargs))
             return function(*args, **kwargs)
 
         return build  # type: ignore[return-value]

@@ -19,6 +19,7 @@ from reactgrad.nodes._op import LINEAR, Attrs, Op, RuleOfAll
 from reactgrad.ops._places import Index, Slot
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops._tuples import Share, no_shares, pack
+from reactgrad.scheduler import safe_repr
 
 
 class Placed:
@@ -77,6 +78,8 @@ def _part(part: Any, operands: list[Any]) -> Any:
             )
         array.flags.writeable = False
         return array
+    if not -(2**63) <= number < 2**63:
+        raise IndexingError(f"index {safe_repr(number):.60}: no array has so many elements.")
     return number
 
 

@@ -15,6 +15,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
+from reactgrad.scheduler import safe_repr
 
 
 def _with_shape(one: Spec, shape: tuple[int | None, ...]) -> Spec:
@@ -210,13 +211,16 @@ def shape_attr(name: str, shape: Any) -> tuple[int, ...]:
     """Return a shape that a caller has written as a tuple of ints."""
     many = shape if isinstance(shape, tuple | list | np.ndarray) else (shape,)
     try:
-        return tuple(int(n.__index__()) for n in many)
+        lengths = tuple(int(n.__index__()) for n in many)
     except DTypeError:  # a Var: its text says what to write
         raise
     except (AttributeError, TypeError):
         raise DTypeError(
-            f"{name}: a shape is an integer or a tuple of integers, not {shape!r:.60}."
+            f"{name}: a shape is an integer or a tuple of integers, not {safe_repr(shape):.60}."
         ) from None
+    if any(abs(n) >= 2**63 for n in lengths):
+        raise ShapeError(f"{name}: {safe_repr(shape):.60} is no shape that an array can have.")
+    return lengths
 
 
 # --- broadcast_to ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, graph_of, stacked
+from reactgrad.nodes._nested import elements
 from reactgrad.ops._astype import astype
 from reactgrad.ops._layout import known_shape, reshape, spread_like
 from reactgrad.ops._move import to_device
@@ -62,7 +63,8 @@ def stretched(x: Any, like: Any) -> Any:
 
 def nodes_of(*operands: Any) -> list[Any]:
     """Return operands as nodes of one graph."""
-    return [node(one, *operands) for one in operands]
+    first = next((one for one in elements(operands) if isinstance(one, Handle)), None)
+    return [node(one, first) for one in operands]
 
 
 def given(x: Any) -> Any:

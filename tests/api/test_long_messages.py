@@ -68,3 +68,28 @@ def test_a_note_counts_operands_that_it_leaves_out(g: rg.Graph) -> None:
         y.value
     assert "(988 more)" in caught.value.__notes__[0]
     assert length(caught.value) < 2000
+
+
+HUGE = 10**4000  # Python refuses to write numbers of more than 4,300 digits
+BEYOND = 10**5000
+
+
+@pytest.mark.parametrize("number", [HUGE, -HUGE, BEYOND], ids=["positive", "negative", "beyond"])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x, n: x.sum(axis=n), r"sum: axis=.*; no array is so large"),
+        (lambda x, n: rg.moveaxis(x, n, 0), r"moveaxis: axis=.*; no array is so large"),
+        (lambda x, n: rg.expand_dims(x, n), r"expand_dims: axis=.*; no array is so large"),
+        (lambda x, n: rg.topk(x, n), r"topk: k=.*; no array is so large"),
+        (lambda x, n: x[n], r"index .*: no array has so many elements"),
+        (lambda x, n: x.reshape(n), r"reshape: .* is no shape that an array can have"),
+        (lambda x, n: rg.broadcast_to(x, (n, 2)), r"broadcast_to: .* is no shape"),
+    ],
+)
+def test_of_numbers_that_no_array_has(
+    call: Callable[[rg.Var, int], object], words: str, number: int, g: rg.Graph
+) -> None:
+    with pytest.raises(rg.ReactgradError, match=words) as caught:
+        call(g.input(np.ones((2, 2)), name="x"), number)
+    assert length(caught.value) < 200

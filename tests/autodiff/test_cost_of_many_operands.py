@@ -149,6 +149,30 @@ def tangents_of_outputs(n: int) -> Act:
     return lambda: rg.jvp(y, x, 1.0)
 
 
+@program
+def blocks_of_numbers(n: int) -> Act:
+    g = rg.Graph()
+    p = g.param(1.0)
+
+    def act() -> None:
+        with g:
+            rg.block([[0.0, 1.0]] * n), rg.block([[0.0, p]] * n)
+
+    return act
+
+
+@program
+def joins_of_numbers_beside_a_node(n: int) -> Act:
+    p = rg.Graph().param([1.0])
+    return lambda: (rg.hstack([[1.0]] * n + [p]), rg.vstack([[1.0]] * n + [p]))
+
+
+@program
+def parts_of_an_unknown_shape(n: int) -> Act:
+    late = rg.lift(lambda v: v)(rg.Graph().param(np.ones(n)))
+    return lambda: rg.array_split(late, n)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_twice_the_operands_cost_twice_the_work(name: str) -> None:

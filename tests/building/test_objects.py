@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -339,3 +340,32 @@ def test_a_tolerance_takes_what_may_have_changed_in_place_for_a_change(g: rg.Gra
     rows.append(2.0)
     k.set(1)
     assert total.value == 3.0
+
+
+def test_views_show_what_was_there_when_they_entered(g: rg.Graph) -> None:
+    """A view of a dict or of memory has no copy of its own, and showed what its owner changed later."""
+    table, memory = {"a": 1.0}, bytearray(b"abc")
+    views = {
+        "proxy": MappingProxyType(table),
+        "keys": table.keys(),
+        "values": table.values(),
+        "items": table.items(),
+        "memory": memoryview(memory),
+        "square": memoryview(memory[:2] * 2).cast("B", (2, 2)),
+    }
+    leaves = {name: g.input(view, cutoff="equal") for name, view in views.items()}
+    table["a"], table["b"], memory[0] = 2.0, 3.0, 120
+    held = {name: leaf.value for name, leaf in leaves.items()}
+    assert [type(one) for one in held.values()] == [type(view) for view in views.values()]
+    assert dict(held["proxy"]) == {"a": 1.0}
+    assert [list(held[name]) for name in ("keys", "values", "items")] == [
+        ["a"],
+        [1.0],
+        [("a", 1.0)],
+    ]
+    assert (held["memory"].tobytes(), held["memory"].readonly) == (b"abc", True)
+    assert held["square"].tolist() == [[97, 98], [97, 98]]
+    for name, leaf in leaves.items():
+        leaf.set(views[name])
+    assert dict(leaves["proxy"].value) == table
+    assert leaves["memory"].value.tobytes() == b"xbc"

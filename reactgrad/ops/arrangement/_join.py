@@ -17,7 +17,7 @@ from reactgrad.ops import _conversion as _conversion  # with it OPS has all ops
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._join import CONCATENATE, concatenate, converted, put, sequence, stack, taken
 from reactgrad.ops._layout import expand_dims
-from reactgrad.ops._operand import node
+from reactgrad.ops._operand import node, nodes_of
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.arrangement._order import moveaxis
 from reactgrad.ops.arrangement._regroup import atleast_1d, atleast_2d, atleast_3d, flatten
@@ -44,7 +44,7 @@ def _joined(
     if all(np.ndim(one) == ndim for one in values):
         joined = stack(values, stacked_at)
     else:
-        joined = concatenate([to(_beside(one, values)) for one in values], axis)
+        joined = concatenate([to(one) for one in _nodes(values)], axis)
     return converted(name, joined, dtype, casting)
 
 
@@ -68,12 +68,17 @@ def _keep(one: Any) -> Any:
     return node(one) if isinstance(one, list | tuple) else one
 
 
-def _beside(one: Any, others: Sequence[Any]) -> Any:
-    """Return one of several values as a node; a number lies on the device of the first node among them."""
-    like: Any = next((other for other in others if isinstance(other, Handle)), None)
-    if like is not None and isinstance(one, int | float | complex):
-        return like._graph.const(np.asarray(one), device=like.device)
-    return node(one, *others)
+def _nodes(values: Sequence[Any]) -> list[Any]:
+    """Return values as nodes; numbers lie on the device of the first node among them."""
+    like: Any = next((one for one in values if isinstance(one, Handle)), None)
+    if like is None:
+        return nodes_of(*values)
+    return [
+        like._graph.const(np.asarray(one), device=like.device)
+        if isinstance(one, int | float | complex)
+        else node(one, like)
+        for one in values
+    ]
 
 
 @deferred
@@ -276,7 +281,7 @@ def block(arrays: Any) -> Any:
     if depth == 0:
         return node(arrays)
     blocks = list(_blocks(arrays, depth))
-    blocks = [_beside(one, blocks) for one in blocks]
+    blocks = _nodes(blocks)
     ndim = max(depth, *[one.ndim for one in blocks])
     blocks = [
         expand_dims(one, tuple(range(ndim - one.ndim))) if one.ndim < ndim else one
