@@ -4,7 +4,7 @@
  * that the compiler computes as many at once as fit its registers: the result for an element depends on that element
  * alone, and has the same bits on every processor. Their method is the usual one (W. J. Cody and W. Waite, "Software
  * Manual for the Elementary Functions", 1980): x = k log(2) + r, and a polynomial in r, here one of nearly equal ripples,
- * below 2e-17 in float64 and 8e-9 in float32. Largest errors seen: 0.56 ulp and 0.6 ulp.
+ * below 2e-17 in float64 and 8e-9 in float32. Largest errors seen: 0.73 and 0.78 ulp.
  */
 #ifndef REACTGRAD_ACTIVATIONS
 #define REACTGRAD_ACTIVATIONS
