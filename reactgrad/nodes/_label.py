@@ -113,7 +113,7 @@ def _in_source(source: str) -> dict[Position, Assigned]:
     except (SyntaxError, ValueError):
         return {}
     found: dict[Position, Assigned] = {}
-    for cell in ast.walk(tree):
+    for cell in ast.walk(tree) if ".cell" in source else ():
         if _is_cell(cell):
             indent = cell.body[0].col_offset  # type: ignore[attr-defined]
             for (top, bottom, left, right), what in _assigned_in(cell).items():
