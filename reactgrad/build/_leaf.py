@@ -64,9 +64,8 @@ def new_leaf(
     if open_scopes and isinstance(name, str) and name and (path := path_here(graph)):
         name = f"{path}/{name}"
     with graph._lock:
-        if (
-            kind is not CONST or name is not None
-        ):  # a const without a name changes nothing, as an op does not
+        # A constant without a name changes nothing, as an op does not.
+        if kind is not CONST or name is not None:
             graph._scheduler.check_idle()
         check_name(graph, name, None)
         tidy(graph)

@@ -153,9 +153,8 @@ class Deferred:
 
     def nodes(self, args: Sequence[Any], kwargs: Any, results: Any) -> Any:
         """Return the nest of nodes that will call the function with these arguments, one for each result."""
-        named = (
-            signature(self.function).bind(*args, **kwargs).arguments
-        )  # raises now, not at a read
+        # Wrong arguments raise now, not at a read.
+        named = signature(self.function).bind(*args, **kwargs).arguments
         operands: list[Any] = []
         layout = _layout((tuple(args), kwargs), operands)
         closed: tuple[int, ...] = ()

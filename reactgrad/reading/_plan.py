@@ -43,9 +43,8 @@ def planned_and_unset(graph: Core, targets: Sequence[int]) -> tuple[list[int], l
         sources = parents[slot]
         branch = _chosen(graph, slot)
         if branch is not None:
-            found += scheduler.truly_stale(
-                (branch,)
-            )  # which also finds what is clean behind a cutoff
+            # Which also finds nodes that are clean behind a cutoff.
+            found += scheduler.truly_stale((branch,))
             sources = (*scheduler.operands(slot), branch)
         stack += [source for source in reversed(sources) if source not in entered]
     return _able(graph, [*ordered], dict.fromkeys(found))
