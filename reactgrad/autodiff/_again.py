@@ -103,8 +103,7 @@ class Again:
                 return None
             host = graph._host
             run = refresh(graph, self.targets)
-            gradients, data = host.gradients, host.data
-            alone, blocks = gradients.alone, dict(gradients.blocks)
+            data, alone, blocks = host.data, host.gradients.alone, dict(host.gradients.blocks)
             for block, adjoints in self.blocks:
                 present = blocks.get(block)
                 if alone and not alone.keys().isdisjoint(block.places):
@@ -117,8 +116,7 @@ class Again:
                     slot: added(alone.get(slot), value)
                     for (slot, _), value in zip(self.alone, values, strict=True)
                 }
-            # In one step, as in `backward`.
-            host.gradients = Gradients(alone, blocks)
+            host.put_gradients(Gradients(alone, blocks))
             return Run(graph, run)
 
 

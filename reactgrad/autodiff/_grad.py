@@ -254,14 +254,15 @@ def backward(
             kept = {
                 slot: grad
                 for slot, grad in host.grads.items()
-                if graph._scheduler.leaf[slot] or not program.has_read(slot)
+                if slot not in sums and (graph._scheduler.leaf[slot] or not program.has_read(slot))
             }
-            # In one step, wherever an error comes: no .grad was changed before, all are now (rule D5).
-            host.gradients = Gradients(
-                kept | values | sums,
-                {},
-                host.gradients.between or len(values) > len(sums),
-                replaced - sums.keys(),
+            host.put_gradients(
+                Gradients(
+                    kept | values | sums,
+                    {},
+                    host.gradients.between or len(values) > len(sums),
+                    replaced - sums.keys(),
+                )
             )
             view = Run(graph, run)
             if retain_graph is not None:

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend import holder, on
+from reactgrad.nodes._references import holders, references
 
 
 class GradientBlock:
     """Params whose gradients ``backward`` writes side by side into one array.
 
-    Their ``.grad`` is copied out of that array when it is asked for. Two arrays take turns, so that a sum is
-    never half written.
+    Their ``.grad`` is copied out of that array when it is asked for. A sum is made in a second array, so that it
+    is never half written, and then moves into the first: see ``Gradients.at_home``.
 
     Attributes
     ----------
@@ -61,6 +62,13 @@ class GradientBlock:
             if part is not None:
                 array[start:end] = np.ravel(part)
         return array
+
+    def at_home(self, array: Any) -> Any:
+        """Return the first array with the gradients that the second one may hold."""
+        first, second = self._arrays
+        if array is second:
+            np.copyto(first, array)
+        return first
 
     def part(self, array: Any, i: int) -> Any:
         """Return the gradient of one param as callers get it."""
@@ -130,6 +138,25 @@ class Gradients:
         found._shown = {**self._shown, **dict(zip(block.slots, parts, strict=True))}
         return found
 
+    def at_home(self, former: Gradients) -> Gradients:
+        """Return the same gradients, the sums of former ones in the arrays in which these lay.
+
+        So the memory of a gradient stays where it is from step to step. An array that a caller still sees stays
+        as it is.
+
+        Parameters
+        ----------
+        former : Gradients
+            Those before. Nobody else holds them any more, so that no thread can take an array out of them.
+        """
+        moved = {
+            slot: into(former.alone, slot, now)
+            for slot in former.alone
+            if (now := self.alone.get(slot)) is not None and now is not former.alone[slot]
+        }
+        blocks = {block: block.at_home(array) for block, array in self.blocks.items()}
+        return Gradients(self.alone | moved, blocks, self.between, self.replaced)
+
     def without(self, slots: Iterable[int], blocks: Iterable[GradientBlock]) -> Gradients:
         """Return them without those of these params, of which `blocks` are all blocks."""
         gone = frozenset(blocks)
@@ -171,6 +198,31 @@ class GradientBlocks:
         apart = [one for one in self.all() if block.places.keys().isdisjoint(one.places)]
         self._blocks = weakref.WeakSet([*apart, block])
         self.known = object()
+
+
+def into(former: dict[int, Any], slot: int, now: Any) -> Any:
+    """Return a gradient in the array of the former one of its param; as it is, where a caller sees that one.
+
+    Parameters
+    ----------
+    former : dict
+        The former gradients by slot, read-only views.
+    now : array_like
+        The gradient.
+    """
+    if references(former, slot) or type(former[slot]) is not np.ndarray:
+        return now
+    memory: Any = former[slot].base
+    if type(memory) is np.ndarray and memory.flags.owndata:
+        fits = memory.shape == now.shape and memory.dtype == now.dtype
+        if not fits or holders(memory) != 1:  # besides the view
+            return now
+        memory.flags.writeable = True
+    else:  # the value of an adjoint, to which the memory is left
+        memory = np.empty(now.shape, now.dtype)
+    np.copyto(memory, now)
+    memory.flags.writeable = False
+    return memory.view()
 
 
 def added(old: Any, new: Any) -> Any:

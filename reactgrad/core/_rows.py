@@ -13,6 +13,7 @@ from reactgrad.backend import Spec
 from reactgrad.core._gradients import GradientBlocks, Gradients
 from reactgrad.nodes._handle import Anchor, HandleRef
 from reactgrad.nodes._op import Attrs, Leaf, Output
+from reactgrad.nodes._references import holders
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, is_ours, scope_of, site_text
 from reactgrad.scheduler import Column, add_note, listed, shortened
@@ -97,6 +98,12 @@ class Rows(Steps):
         if self.gradients.blocks:
             self.gradients = self.gradients.apart()
         return self.gradients.alone
+
+    def put_gradients(self, found: Gradients) -> None:
+        """Let these be the gradients from now on: in one step, wherever an error comes (rule D5)."""
+        former, self.gradients = self.gradients, found
+        if (former.alone or former.blocks) and not holders(former):
+            self.gradients = found.at_home(former)
 
     def drop_grad(self, slot: int) -> None:
         """Remove the gradient of a node, if it has one."""

@@ -123,7 +123,9 @@ class Accumulator(OwnAttributes):
                     new.flags.writeable = False
                     new = new.view()
                 alone[slot] = new
-            host.gradients = Gradients(alone, {}, former.between, former.replaced - sums.keys())
+            found = Gradients(alone, {}, former.between, former.replaced - sums.keys())
+            del former, old, new
+            host.put_gradients(found)
 
     def close(self) -> None:
         """End the thread, when it has added all."""

@@ -130,6 +130,12 @@ def overwrite(g: rg.Graph, n: Nodes) -> None:
     n["y"].backward()
 
 
+@steps
+def accumulate(g: rg.Graph, n: Nodes) -> None:
+    for _ in range(3):  # the third adds in the memory that the second has made
+        n["y"].backward()
+
+
 @act
 def after_grad(g: rg.Graph, n: Nodes) -> None:
     n["_hook"] = n["w"].register_post_accumulate_grad_hook(lambda w: None)
