@@ -37,6 +37,7 @@ Where to go next:
 ``docs`` has tutorials of ten minutes, and one page for each subject. CONTRIBUTING.md has the map of the code.
 """
 
+import types
 import typing
 
 from reactgrad._calls import explained as _explained
@@ -403,8 +404,9 @@ del _error
 
 
 def _form(name: str, found: object) -> object:
-    if name in _PLACES or _LATER[name] == "random._dropout":
-        return _explained(f"rg.{name}", found, __name__)  # type: ignore[arg-type]
+    """Return what users get of a name: functions that say what to write where their arguments do not fit."""
+    if isinstance(found, types.FunctionType):
+        return _explained(f"rg.{name}", found, __name__)
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from reactgrad._errors import DTypeError, ParameterError, ReactgradError
+from reactgrad._later import as_found
 from reactgrad.scheduler import safe_repr, shortened
 
 
@@ -459,7 +460,8 @@ def absent_from(module: str, habits: Mapping[str, str]) -> Callable[[str], NoRet
     """Return a ``__getattr__`` for a module, which says what to write for names that it does not have."""
 
     def find(name: str) -> NoReturn:
-        raise absent(f"module {module!r}", "x", name, habits, vars(sys.modules[module]))
+        error = absent(f"module {module!r}", "x", name, habits, vars(sys.modules[module]))
+        raise as_found(error, module) from None
 
     return find
 
@@ -507,11 +509,13 @@ def unknown_keyword(call: str, given: Mapping[str, Any], known: Iterable[str]) -
         return DTypeError(
             f"{call} has no argument {name!r}, as in {name}={safe_repr(value)}. Write ddof={shown}."
         )
-    if meant not in known and name not in _LEFT_OUT:
+    if meant not in known:  # or the other way round: lr of a function that says learning_rate
+        meant = next((one for one in known if _ARGUMENTS.get(one) == name), None)
+    if meant is None and name not in _LEFT_OUT:
         from difflib import get_close_matches  # slow to import, and only for this
 
         meant = next(iter(get_close_matches(name, known, 1, 0.7)), None)
-    if meant not in known and name in _LEFT_OUT:
+    if meant is None and name in _LEFT_OUT:
         way = f"{_LEFT_OUT[name][0].upper()}{_LEFT_OUT[name][1:]}."
     elif meant is not None:
         way = f"Write {meant}={shown}."

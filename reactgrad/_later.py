@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from opcode import opmap
 
 
 def later(
@@ -35,7 +36,7 @@ def later(
     def find(name: str) -> object:
         if name not in places:
             if absent is not None:
-                raise absent(name, {*has, *places})
+                raise as_found(absent(name, {*has, *places}), package) from None
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"reactgrad.{places[name]}")
         # Stored in the module, so that Python finds it without `__getattr__` from now on.
@@ -46,3 +47,14 @@ def later(
         return value
 
     return find, lambda: sorted({*has, *places})
+
+
+def as_found(error: AttributeError, module: str) -> AttributeError | ImportError:
+    """Return the error for a name that a module does not have, from the function that was asked for the name.
+
+    ``from module import name`` drops the text of an ``AttributeError``, so there it is an ``ImportError``.
+    """
+    frame = sys._getframe(2)
+    if frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]:
+        return ImportError(str(error), name=module)
+    return error

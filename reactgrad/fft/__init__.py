@@ -8,6 +8,7 @@
 """
 
 from reactgrad._calls import explain_all as _explain_all
+from reactgrad._habits import absent_from as _absent_from
 from reactgrad.fft._along_many import fft2 as fft2
 from reactgrad.fft._along_many import fftn as fftn
 from reactgrad.fft._along_many import ifft2 as ifft2
@@ -28,3 +29,4 @@ from reactgrad.fft._shift import fftshift as fftshift
 from reactgrad.fft._shift import ifftshift as ifftshift
 
 _explain_all(globals(), __name__, "rg.fft")
+__getattr__ = _absent_from(__name__, {})

@@ -212,10 +212,11 @@ class Graph(Pictures, Questions, Settings):
         raise SetError(f"g[{name!r}] is a node, not a place: write g.remove(g[{name!r}]).")
 
     def __getitem__(self, name: str | Var) -> Var:
-        """Return the node with this name; in a fork also the twin of a node of its origin."""
+        """Return the node with this name; in a fork also the twin of a node, or a table, of its origin."""
         if isinstance(name, Handle):
             return twin_of(self, name)
-        return named(self, name)
+        twin = getattr(name, "_twin_in", None)  # of what is made of nodes, as a table
+        return named(self, name) if twin is None else twin(self)
 
     def __setitem__(self, name: str | Var, value: Any) -> NoReturn:
         raise SetError(

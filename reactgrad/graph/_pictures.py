@@ -38,8 +38,9 @@ class Pictures(Core[Var]):
         Parameters
         ----------
         of : Var, str, Plan or Run, optional
-            The part to show, with its direct operands: a node or its name, with all that depends on it;
-            the nodes of a plan; the nodes that a run reached. By default everything.
+            The part to show, with its direct operands: a node or its name, with all that depends on it,
+            or, if nothing does, with all that it is computed from; the nodes of a plan; the nodes that a run
+            reached. By default everything.
         since : Graph or Snapshot, optional
             A snapshot from before, or the graph that this one was forked from, to compare with. Nodes and
             edges that were added, removed or changed since are marked.

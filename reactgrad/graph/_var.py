@@ -375,8 +375,8 @@ class Var(Value["Var"]):
 
 
 # Methods that NumPy's arrays have, and ops that PyTorch's tensors have as methods.
-_METHODS = [name for name in dir(np.ndarray) if callable(getattr(np, name, None))]
-_OPS = [name for name in vars(ops) if name[0] != "_" and callable(getattr(np, name, None))]
+_METHODS = [name for name in dir(np.ndarray) if callable(vars(np).get(name))]
+_OPS = [name for name in vars(ops) if name[0] != "_" and callable(vars(np).get(name))]
 _OF_TENSORS = (
     "relu",
     "sigmoid",

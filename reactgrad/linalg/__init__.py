@@ -12,6 +12,7 @@
 
 from reactgrad._calls import explain_all as _explain_all
 from reactgrad._errors import LinAlgError as LinAlgError
+from reactgrad._habits import absent_from as _absent_from
 from reactgrad.linalg._cholesky import cho_solve as cho_solve
 from reactgrad.linalg._cholesky import cholesky as cholesky
 from reactgrad.linalg._cholesky import solve_triangular as solve_triangular
@@ -57,3 +58,4 @@ from reactgrad.ops.products._matrices import vecdot as vecdot
 from reactgrad.ops.reductions import norm as norm
 
 _explain_all(globals(), __name__, "rg.linalg")
+__getattr__ = _absent_from(__name__, {})

@@ -67,6 +67,7 @@ the network.
 - ``_errors``: ``GenomeError``.
 """
 
+from reactgrad._calls import explained as _explained
 from reactgrad.neat._archives import Elite as Elite
 from reactgrad.neat._archives import MapElites as MapElites
 from reactgrad.neat._archives import NoveltyArchive as NoveltyArchive
@@ -127,4 +128,6 @@ __all__ = (
     "fit",
 )
 
+evaluate = _explained("neat.evaluate", evaluate, __name__)
+fit = _explained("neat.fit", fit, __name__)
 __getattr__ = _find

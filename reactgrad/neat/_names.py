@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import reactgrad as rg
 from reactgrad._habits import absent, by_name
+from reactgrad._later import as_found
 from reactgrad.neat._feed_forward import FeedForwardNetwork
 from reactgrad.neat._recurrent import RecurrentNetwork
 from reactgrad.neat._spikes import IZNN
@@ -52,7 +54,14 @@ def find(name: str) -> Any:
     if name in OURS:
         return OURS[name]
     if name not in THEIRS:
-        raise absent("module 'reactgrad.neat'", "neat", name, HABITS, (*THEIRS, *OURS))
+        error = absent(
+            "module 'reactgrad.neat'",
+            "neat",
+            name,
+            HABITS,
+            (*THEIRS, *OURS, *vars(sys.modules["reactgrad.neat"])),
+        )
+        raise as_found(error, "reactgrad.neat") from None
     try:
         import neat
     except ModuleNotFoundError as error:

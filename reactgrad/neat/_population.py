@@ -12,7 +12,17 @@ from reactgrad.neat import _saving
 from reactgrad.neat._genome import Genome, forget
 from reactgrad.neat._phenotype import check_config
 from reactgrad.neat._program import is_compiled
-from reactgrad.neat._scores import Fitness, Ranks, Score, Scorer, farm_of, here, is_group, on_farm
+from reactgrad.neat._scores import (
+    Fitness,
+    Ranks,
+    Score,
+    Scorer,
+    farm_of,
+    here,
+    is_group,
+    on_farm,
+    warn_of_nan,
+)
 from reactgrad.neat._species import SpeciesSet
 from reactgrad.neat._training import Training
 
@@ -188,6 +198,7 @@ class Population:
             score(genomes, config)
             if self.training is not None:
                 self.training(genomes, config, score)
+            warn_of_nan(genomes)
 
         return self._inner.run(evaluate, n)
 

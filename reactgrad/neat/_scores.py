@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -133,6 +134,20 @@ def _shares(genomes: Pairs, count: int) -> list[Pairs]:
 def _set(genomes: Pairs, values: Sequence[Any]) -> None:
     for (_, genome), value in zip(genomes, values, strict=True):
         genome.fitness = value
+
+
+def warn_of_nan(genomes: Pairs) -> None:
+    """Warn of genomes whose fitness is NaN, for which comparisons of neat-python's decide by chance."""
+    lost = [key for key, genome in genomes if genome.fitness != genome.fitness]
+    if lost:
+        shown = ", ".join(map(str, lost[:5])) + (f" and {len(lost) - 5} more" if lost[5:] else "")
+        warnings.warn(
+            f"the fitness of {len(lost)} of {len(genomes)} genomes is NaN: {shown}. NaN is neither more nor less than "
+            "another number, so such a genome may be taken for the best. Give it a low number instead, as "
+            "np.nan_to_num(fitness, nan=-1e9).",
+            rg.ReactgradWarning,
+            stacklevel=6,
+        )
 
 
 def is_group(over: Any) -> bool:

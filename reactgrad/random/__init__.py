@@ -15,6 +15,7 @@ parameters come first. Without a shape it is that to which the parameters broadc
 import typing
 
 from reactgrad._calls import explain_all as _explain_all
+from reactgrad._later import as_found as _as_found
 from reactgrad.random._choice import categorical as categorical
 from reactgrad.random._choice import choice as choice
 from reactgrad.random._choice import permutation as permutation
@@ -77,6 +78,6 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> typing.NoReturn:
-    if name in _ELSEWHERE:
-        raise AttributeError(f"rg.random has no {name!r}. Write {_ELSEWHERE[name]}.")
-    raise AttributeError(f"module 'reactgrad.random' has no attribute {name!r}")
+    way = f" Write {_ELSEWHERE[name]}." if name in _ELSEWHERE else ""
+    error = AttributeError(f"module {__name__!r} has no attribute {name!r}.{way}")
+    raise _as_found(error, __name__) from None

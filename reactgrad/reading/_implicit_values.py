@@ -51,6 +51,12 @@ _INSTEAD: Final = {
     "functions; or {x}.value where the present array is meant",
 }
 
+# What to write besides, by the library that took an array.
+_OF_LIBRARIES: Final = {
+    "pandas": "t = rg.Table(frame) and t['name'] = {x} for a column that follows, t.to_pandas() for a DataFrame of "
+    "values, ",
+}
+
 _AXES: Final = 64  # that an array of NumPy may have
 
 # The setting of the process, and those of the open blocks of this thread or task, innermost last.
@@ -151,10 +157,11 @@ def check_conversion(node: Handle, conversion: str, kind: str) -> None:
     if treatment == "allow":
         return
     x = node.label
+    line, library = _asked_by()
+    way = (_OF_LIBRARIES.get(library, "") if kind == "array" else "") + _INSTEAD[kind]
     message = (
         f"{conversion.format(x=x)} takes the present value out of the graph: the result would not "
-        f"follow when {x} changes, and no gradient would pass. {_users_line()}Write "
-        f"{_INSTEAD[kind].format(x=x)}."
+        f"follow when {x} changes, and no gradient would pass. {line}Write {way.format(x=x)}."
     )
     if treatment == "warn" or _takes_errors_for_an_answer():
         warnings.warn(message, ImplicitValueWarning, stacklevel=user_level())
@@ -239,10 +246,15 @@ def _not_ours() -> FrameType | None:
     return frame
 
 
-def _users_line() -> str:
-    """Return a sentence with the innermost line that is neither ours nor of an installed library."""
+def _asked_by() -> tuple[str, str]:
+    """Return a sentence with the innermost line that is neither ours nor of an installed library, and the outermost
+    library below it, which the user has called.
+    """
     frame = innermost = _not_ours()
+    library = ""
     while frame is not None and frame.f_code.co_filename.startswith(_libraries()):
+        library = frame.f_globals.get("__name__", "").partition(".")[0]
         frame = frame.f_back
     frame = frame or innermost
-    return "" if frame is None else f"Line: {site_text((frame.f_code, frame.f_lasti))}. "
+    line = "" if frame is None else f"Line: {site_text((frame.f_code, frame.f_lasti))}. "
+    return line, library

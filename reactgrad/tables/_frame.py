@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -18,7 +19,8 @@ class Table(OwnAttributes):
     """A DataFrame as columns of Vars: in and out, with its keys.
 
     Columns of numbers and truth values become inputs, one Var a column. Texts, dates, categories and other
-    labels are kept as they are. Assign a computed column as in pandas; it stays live.
+    labels are kept as they are. Assign a computed column as in pandas; it stays live. In a fork ``w[t]`` is the
+    same table of its nodes.
 
     Parameters
     ----------
@@ -96,6 +98,17 @@ class Table(OwnAttributes):
         """Return the name of the leaf of a column, ``None`` where the graph has one of this name."""
         title = f"{self._name}/{column}" if self._name else str(column)
         return None if title in self.graph else title
+
+    def _twin_in(self, graph: rg.Graph) -> Table:
+        """Return the same table of a fork, as ``fork[table]``."""
+        twin = copy(self)
+        columns = {
+            name: graph[one] if isinstance(one, rg.Var) else one
+            for name, one in self._columns.items()
+        }
+        twin.graph, twin._columns, twin._dtypes = graph, columns, dict(self._dtypes)
+        twin._inputs = {name: columns[name] for name in self._inputs}
+        return twin
 
     # --- columns --------------------------------------------------------------------------------
 

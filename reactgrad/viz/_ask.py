@@ -119,5 +119,9 @@ def _part(graph: Core, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
             "or a run for what they hold, or nothing for the whole graph."
         )
     key = key_of(graph, of)
-    cone = reached([key], now.children.__getitem__)
+    cone, shown = reached([key], now.children.__getitem__), now.by_key
+    if all(shown[one].gradient > shown[key].gradient for one in cone if one != key):  # an answer
+        behind = reached([key], now.parents.__getitem__)
+        if len(behind) > 1:
+            return set(behind), f"what {of.label} is computed from: {len(behind) - 1:,} nodes"
     return set(cone), f"what depends on {of.label}: {len(cone) - 1:,} nodes"

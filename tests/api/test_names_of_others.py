@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -175,3 +177,72 @@ def test_a_program_of_neat_python_changes_its_import_only(tmp_path: Path) -> Non
         neat.visualize
     with pytest.raises(rg.ReactgradError, match=r"If it is the path of one, read it: neat\.Config"):
         neat.Population("config-feedforward")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "way"),
+    [
+        ("reactgrad", "Tensor", "Write rg.input(value), rg.param(value) if it is trained"),
+        ("reactgrad", "Grph", "Is it Graph?"),
+        ("reactgrad.data", "TensorDataset", "Write rg.data.ArrayDataset(X, y)."),
+        ("reactgrad.optim", "LBFGSX", "Is it LBFGS?"),
+        ("reactgrad.nn", "Linaer", "Is it Linear?"),
+        ("reactgrad.nn.functional", "reluu", "Is it relu"),
+        ("reactgrad.random", "seed", "Write rg.Graph(rng=7), or g.reseed(7)"),
+        ("reactgrad.linalg", "matrixrank", "Is it matrix_rank?"),
+        ("reactgrad.fft", "fftfrq", "Is it fftfreq"),
+        ("reactgrad.neat", "Popluation", "Is it Population"),
+        (
+            "reactgrad.neat",
+            "visualize",
+            "Write neat.Network.create(genome, config).draw('net.svg').",
+        ),
+        ("reactgrad.plot", "loss", "Write rg.plot.convergence(losses)."),
+    ],
+)
+def test_name_that_is_imported_and_is_not_there(module: str, name: str, way: str) -> None:
+    with pytest.raises(ImportError) as caught:
+        exec(f"from {module} import {name}", {})
+    assert str(caught.value).startswith(f"module {module!r} has no attribute {name!r}.")
+    assert way in str(caught.value)
+    assert caught.value.name == module
+    assert not hasattr(importlib.import_module(module), name)
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+        getattr(importlib.import_module(module), name)
+
+
+# Those that `import reactgrad` has at once are called as they are: each build of a node would pay for more.
+FOUND_LATER = sorted(name for name in rg._LATER if inspect.isfunction(getattr(rg, name)))
+
+
+@pytest.mark.parametrize("name", FOUND_LATER)
+def test_argument_that_a_function_does_not_have_is_named(name: str) -> None:
+    parameters = inspect.signature(getattr(rg, name)).parameters.values()
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
+        return  # it says so itself, or takes names of the caller's own
+    with pytest.raises(
+        rg.DTypeError, match=f"rg.{name} has no argument 'nonsense', as in nonsense=7"
+    ):
+        getattr(rg, name)(nonsense=7)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda y: rg.goal_seek(y, "x", 3.0, tol=1e-9), "Write rtol=1e-09."),
+        (lambda y: rg.scenarios(y, {"x": [1.0]}, num_workers=2), "Write workers=2."),
+        (
+            lambda y: rg.monte_carlo(y, {"x": ("normal", 0, 1)}, random_state=1),
+            "It takes outputs, ",
+        ),
+        (
+            lambda y: importlib.import_module("reactgrad.neat").fit(None, [], [], None, lr=0.1),
+            "Write learning_rate=0.1.",
+        ),
+    ],
+)
+def test_argument_of_another_library_is_named(call: Callable[[Any], Any], text: str) -> None:
+    y = rg.Graph().input(2.0, name="x") * 3.0
+    with pytest.raises(rg.DTypeError) as caught:
+        call(y)
+    assert text in str(caught.value)

@@ -273,6 +273,31 @@ def test_genes_that_are_seen_and_changed_count() -> None:
         neat.Network.create(genome, config)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("returned", [False, True])
+def test_fitness_that_is_nan_warns_with_the_keys(exact: bool, returned: bool) -> None:
+    if not exact and not _program.is_compiled():
+        pytest.skip("there was no compiler when the package was built")
+    population = neat.Population(settings(pop_size=20), seed=2, exact=exact)
+
+    def partly_nan(genomes: Any, config: Any) -> Any:
+        found = [float("nan") if i < 7 else 1.0 for i in range(len(genomes))]
+        if returned:
+            return found
+        for (_, genome), one in zip(genomes, found, strict=True):
+            genome.fitness = one
+        return None
+
+    keys = list(population.population)
+    with pytest.warns(rg.ReactgradWarning) as caught:
+        population.run(partly_nan, 1)
+    (one,) = caught
+    assert str(one.message).startswith(
+        f"the fitness of 7 of 20 genomes is NaN: {', '.join(map(str, keys[:5]))} and 2 more. NaN is neither more "
+    )
+    assert one.filename == __file__
+
+
 def test_what_arrays_cannot_hold_is_refused() -> None:
     class Own(neat_python.genes.DefaultNodeGene):
         pass

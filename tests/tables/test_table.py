@@ -210,3 +210,36 @@ def test_columns_stay() -> None:
     t = rg.Table(frame())
     with pytest.raises(ValueError, match="keeps its columns"):
         del t["units"]
+
+
+def test_table_of_a_fork_is_of_its_nodes() -> None:
+    t = rg.Table(frame(), name="book")
+    t["worth"] = t["units"] * t["price"]
+    with t.graph.whatif({t["price"]: [2.0, 2.0, 2.0]}) as w:
+        other = w[t]
+        assert other["worth"].graph is w
+        assert other.to_pandas()["worth"].tolist() == [20.0, 40.0, 60.0]
+        assert other["ticker"].tolist() == ["AAPL", "MSFT", "AAPL"]
+        other.set({"price": [1.0, 1.0, 1.0]})
+        other["half"] = other["worth"] / 2.0
+        assert other.to_pandas()["half"].tolist() == [5.0, 10.0, 15.0]
+        assert other.to_pandas().dtypes["units"] == t.to_pandas().dtypes["units"]
+    assert "half" not in t
+    assert t.to_pandas()["worth"].tolist() == [15.0, 50.0, 105.0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda y: pd.DataFrame({"y": y}),
+        lambda y: pd.DataFrame(y),
+        lambda y: frame().assign(y=y),
+        lambda y: frame().mul(y, axis=0),
+    ],
+)
+def test_pandas_that_is_given_a_node_names_the_table(make: Callable[[Any], Any]) -> None:
+    y = rg.Graph().input([1.0, 2.0, 3.0], name="y") * 2.0
+    with pytest.raises(
+        rg.ImplicitValueError, match=r"Write t = rg.Table\(frame\) and t\['name'\] = "
+    ):
+        make(y)

@@ -179,6 +179,20 @@ def test_a_node_shows_all_that_depends_on_it(g: rg.Graph) -> None:
     assert loss in g.plan(loss).nodes
 
 
+def test_an_answer_shows_all_that_it_is_computed_from(g: rg.Graph) -> None:
+    x, w, loss = model(g)
+    beside = rg.exp(x)
+    beside.name = "beside"
+    whole = {"w", "x", "multiply_3", "h", "loss"}
+    assert names(g, g.to_dot(loss)) == whole
+    assert "what loss is computed from: 4 nodes" in g.to_dot(loss)
+    assert names(g, g.to_dot("beside")) == {"x", "beside"}
+    rg.grad(loss, w)  # its nodes depend on values of this one; the loss is still an answer
+    assert names(g, g.to_dot(loss)) == whole
+    alone = g.input(1.0, name="alone")
+    assert names(g, g.to_dot(alone)) == {"alone"}
+
+
 def test_layers(g: rg.Graph) -> None:
     x, w, loss = model(g)
     gradient = rg.grad(loss, w)
