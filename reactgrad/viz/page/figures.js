@@ -50,7 +50,7 @@ function picture(rows, low, high) {
 
 const CELL = "12px system-ui, sans-serif", BESIDE = 12; // of a cell, as in explorer.css: its font, and what is left and right of it
 
-/** Return how many columns of a page fit side by side: a number is shown whole, or not at all. */
+/** Return how many columns of a page fit side by side: none is cut off. */
 function columnsThatFit(start, rows, wide) {
   const width = (text) => fullWidth(text, CELL) + BESIDE;
   let room = wide - Math.max(...rows.map((_, i) => width(count(start + i))));
@@ -59,16 +59,19 @@ function columnsThatFit(start, rows, wide) {
   return Math.max(1, fit < 0 ? columns.length : fit);
 }
 
+const SOME = 3; // columns that are seen side by side, if need be with six digits each
+
 /** Return a page of a table that is so many pixels wide at most, with buttons for the pages around it. */
 export function tableOf({ start, left, total, wide, rows }, room, turn) {
-  const texts = rows.map((row) => row.map((text) => plain(text, 24))), fit = texts[0]?.length ? columnsThatFit(start, texts, room) : 0;
+  const whole = rows.map((row) => row.map((text) => plain(text, 24))), fitting = (texts) => texts[0]?.length ? columnsThatFit(start, texts, room) : 0;
+  const texts = fitting(whole) < Math.min(SOME, wide - left) ? whole.map((row) => row.map(short)) : whole, fit = fitting(texts);
   const step = (to, most, ask, text, label) => html("button", { type: "button", "aria-label": label, disabled: to < 0 || to >= most, onclick: () => ask(to) }, text);
   const paged = (what, from, shown, size, most, ask, [back, on]) => html("p", {},
     step(from > 0 ? Math.max(0, from - size) : -1, most, ask, back, `former ${what}s`),
     shown > 1 ? ` ${what}s ${count(from)} to ${count(from + shown - 1)} of ${count(most)} ` : ` ${what} ${count(from)} of ${count(most)} `,
     step(from + shown, most, ask, on, `next ${what}s`));
   return html("div", { class: "rg-table" }, html("table", {}, ...texts.map((row, i) => html("tr", {}, html("th", { scope: "row" }, count(start + i)),
-    ...row.slice(0, fit).map((text) => html("td", { dir: "auto" }, text))))),
+    ...row.slice(0, fit).map((text, j) => html("td", { dir: "auto", title: text === whole[i][j] ? null : whole[i][j] }, text))))),
   paged("row", start, rows.length, ROWS, total, (to) => turn(to, left), ["▲", "▼"]),
   ...(wide > fit ? [paged("column", left, fit, fit, wide, (to) => turn(start, to), ["◀", "▶"])] : []));
 }
