@@ -89,8 +89,9 @@ def test_times_by_scope_have_whole_words_or_say_that_they_are_cut(chromium_page:
           const title = one.querySelector("title").textContent;
           return [title, text?.textContent ?? null, text ? text.getComputedTextLength() : 0, room];
         })"""
-        flames = seen.page.locator(".rg-flame").evaluate_all(wide)
-        assert len(flames) > 20
+        drawn = seen.page.locator(".rg-flame")
+        seen.until(lambda: drawn.count() > 20)
+        flames = drawn.evaluate_all(wide)
         told = [(title.split(":")[0], text, length, room) for title, text, length, room in flames]
         assert any(text for _, text, _, _ in told)
         for name, text, length, room in told:

@@ -99,7 +99,7 @@ CUT = """table => {
 # The numbers of a row: what a cell shows in six digits, it says whole where the pointer rests.
 WHOLE = """row => [...row.querySelectorAll("td")].map(one => {
   const shown = one.innerText, whole = one.title || shown;
-  if (Number(whole).toPrecision(6) != Number(shown).toPrecision(6)) throw new Error(`${whole} is shown as ${shown}`);
+  if (Number(whole).toPrecision(6) != Number(shown.replaceAll(",", "")).toPrecision(6)) throw new Error(`${whole} is shown as ${shown}`);
   return whole;
 })"""
 

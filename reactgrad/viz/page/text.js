@@ -30,7 +30,8 @@ export function short(text) {
   const number = Number(text);
   if (text && Number.isFinite(number)) {
     const size = Math.abs(number), six = +number.toPrecision(6);
-    return size >= 1e9 || (size && size < 1e-4) ? String(six) : (size >= 1e4 ? GROUPED : JOINED).format(six);
+    if (size >= 1e9) return six.toExponential();
+    return size && size < 1e-4 ? String(six) : (size >= 1e4 ? GROUPED : JOINED).format(six);
   }
   return plain(text ?? "", 24);
 }
