@@ -98,8 +98,9 @@ CUT = """table => {
 
 # The numbers of a row: what a cell shows in six digits, it says whole where the pointer rests.
 WHOLE = """row => [...row.querySelectorAll("td")].map(one => {
+  const six = text => Number(text.replaceAll(",", "")).toPrecision(6);
   const shown = one.innerText, whole = one.title || shown;
-  if (Number(whole).toPrecision(6) != Number(shown.replaceAll(",", "")).toPrecision(6)) throw new Error(`${whole} is shown as ${shown}`);
+  if (six(whole) !== six(shown)) throw new Error(`${whole} is shown as ${shown}`);
   return whole;
 })"""
 
