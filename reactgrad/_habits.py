@@ -231,6 +231,22 @@ OF_PACKAGE: Final = by_name(
     ("SGD Adam AdamW", "rg.optim.{name}"),
     ("DataLoader Dataset", "rg.data.{name}"),
     ("load_state_dict", "net.load_state_dict(rg.load_weights(path))"),
+    (
+        "autograd func",
+        "rg.grad(y, x), rg.jacobian, rg.hessian, rg.jvp; rg.Function for a rule of your own",
+    ),
+    ("is_tensor", "isinstance(x, rg.Var)"),
+    ("Size", "a tuple: x.shape is one"),
+    ("numel", "x.size"),
+    ("t", "x.T"),
+    ("multinomial bernoulli", "rg.random.{name}"),
+    ("rand_like", "rg.random.uniform(x.shape)"),
+    ("randn_like", "rg.random.normal(x.shape)"),
+    ("cdist", "rg.linalg.norm(x[:, None] - y[None], axis=-1)"),
+    ("special", "The functions are in rg itself: write rg.gammaln(x)"),
+    ("amp", "rg.autocast('bfloat16') and rg.GradScaler()"),
+    ("Generator", "rg.Graph(rng=7): the generator belongs to the graph"),
+    ("get_default_dtype", "x.dtype: each layer and leaf has a dtype of its own"),
 )
 
 # Arguments of other libraries, by what they are called here, and those that nothing is called here.

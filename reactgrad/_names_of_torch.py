@@ -50,6 +50,8 @@ OF_NN: Final = by_name(
         "rg.nn.BatchNorm1d, or with two or three axes of places BatchNorm2d and BatchNorm3d",
     ),
     ("UninitializedParameter", "rg.nn.Parameter(value) with a value of its shape"),
+    ("parallel DataParallel DistributedDataParallel", "rg.distributed.DataParallel"),
+    ("attention", "rg.nn.MultiheadAttention(embed_dim, num_heads)"),
 )
 
 OF_UTILS: Final = by_name(
@@ -94,6 +96,14 @@ OF_DATA: Final = by_name(
     ),
     ("DistributedSampler", "rg.data.Subset(dataset, range(rank, len(dataset), size))"),
     ("default_convert", "numpy.asarray(value)"),
+    (
+        "transforms",
+        "Transforms are in rg.data itself: write rg.data.Compose([rg.data.ToFloat(), rg.data.Normalize(mean, std)])",
+    ),
+    (
+        "datasets vision MNIST CIFAR10 FashionMNIST",
+        "rg.data.ArrayDataset(X, y) of arrays, or rg.data.ImageFolder(path)",
+    ),
     ("StackDataset", "rg.data.ArrayDataset(X, y)"),
     ("ChainDataset", "rg.data.ConcatDataset(datasets)"),
     (

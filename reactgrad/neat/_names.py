@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,16 +15,11 @@ from reactgrad.neat._recurrent import RecurrentNetwork
 from reactgrad.neat._spikes import IZNN
 from reactgrad.neat._time import CTRNN
 
-# What neat-python has, and what is taken from it as it is.
-THEIRS = (
-    "BaseReporter",
+# Names of neat-python that programs begin with.
+USUAL = (
     "Checkpointer",
-    "CompleteExtinctionException",
     "Config",
     "DefaultGenome",
-    "DefaultReproduction",
-    "DefaultSpeciesSet",
-    "DefaultStagnation",
     "ParallelEvaluator",
     "StatisticsReporter",
     "StdOutReporter",
@@ -43,8 +39,8 @@ HABITS = by_name(
         "neat.Checkpointer(5) as a reporter, and neat.Checkpointer.restore_checkpoint(path)",
     ),
     (
-        "genes genome reporting species stagnation reproduction statistics",
-        "import neat as neat_python",
+        "ThreadedEvaluator DistributedEvaluator distributed",
+        "population.run(fitness, n, over=client) with a client of Dask, or a group of rg.distributed",
     ),
 )
 
@@ -53,22 +49,17 @@ def find(name: str) -> Any:
     """Return what neat-python has under a name, with the networks of this package in place of its own."""
     if name in OURS:
         return OURS[name]
-    if name not in THEIRS:
-        error = absent(
-            "module 'reactgrad.neat'",
-            "neat",
-            name,
-            HABITS,
-            (*THEIRS, *OURS, *vars(sys.modules["reactgrad.neat"])),
-        )
-        raise as_found(error, "reactgrad.neat") from None
-    try:
+    own, theirs = vars(sys.modules["reactgrad.neat"]), find_spec("neat") is not None
+    if name[0] != "_" and theirs:
         import neat
-    except ModuleNotFoundError as error:
+
+        found = vars(neat).get(name, neat)
+        if found is not neat:
+            return found
+        own = {**vars(neat), **own}
+    if name in USUAL and not theirs:
         raise rg.MissingExtraError(
             f'neat.{name} is that of the package neat-python, which is not installed: pip install "reactgrad[neat]"'
-        ) from error
-    try:
-        return getattr(neat, name)
-    except AttributeError:
-        raise absent("the installed neat-python", "neat", name, {}, vars(neat)) from None
+        )
+    error = absent("module 'reactgrad.neat'", "neat", name, HABITS, (*own, *OURS))
+    raise as_found(error, "reactgrad.neat") from None

@@ -159,6 +159,10 @@ def test_a_program_of_neat_python_changes_its_import_only(tmp_path: Path) -> Non
     assert neat.nn.FeedForwardNetwork is neat.FeedForwardNetwork
     assert neat.ctrnn.CTRNN is neat.CTRNN
     assert neat.iznn.IZNN is neat.IZNN
+    names = [name for name in vars(neat_python) if name[0] != "_"]
+    assert {"genome", "graphs", "activations", "InnovationTracker", "math_util"} <= {*names}
+    ours = ("Population", "nn", "ctrnn", "iznn")
+    assert all(getattr(neat, one) is getattr(neat_python, one) for one in names if one not in ours)
     config = neat_config(pop_size=10)
 
     def eval_genomes(genomes: Any, config: Any) -> None:
@@ -184,6 +188,12 @@ def test_a_program_of_neat_python_changes_its_import_only(tmp_path: Path) -> Non
     [
         ("reactgrad", "Tensor", "Write rg.input(value), rg.param(value) if it is trained"),
         ("reactgrad", "Grph", "Is it Graph?"),
+        ("reactgrad", "autograd", "Write rg.grad(y, x), rg.jacobian"),
+        ("reactgrad", "Generator", "Write rg.Graph(rng=7)"),
+        ("reactgrad.nn", "DataParallel", "Write rg.distributed.DataParallel."),
+        ("reactgrad.data", "transforms", "Transforms are in rg.data itself"),
+        ("reactgrad.data", "MNIST", "Write rg.data.ArrayDataset(X, y) of arrays"),
+        ("reactgrad.neat", "ThreadedEvaluator", "Write population.run(fitness, n, over=client)"),
         ("reactgrad.data", "TensorDataset", "Write rg.data.ArrayDataset(X, y)."),
         ("reactgrad.optim", "LBFGSX", "Is it LBFGS?"),
         ("reactgrad.nn", "Linaer", "Is it Linear?"),
