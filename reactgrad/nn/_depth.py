@@ -1,4 +1,4 @@
-"""How many layers a module has, one upon the other."""
+"""The number of layers of a module, one upon the other."""
 
 from __future__ import annotations
 
