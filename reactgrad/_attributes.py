@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import getattr_static
 from typing import Any, ClassVar
 
+from reactgrad._calls import explain_init
 from reactgrad._habits import AbsentError, check_assigned, present
 
 _MADE = "_made_with"  # the names that an object had when its constructor here returned
@@ -34,6 +35,7 @@ class OwnAttributes:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__init__" in vars(cls) and _is_ours(cls):
+            explain_init(cls)
             cls.__init__ = _noting(cls.__init__)  # type: ignore[method-assign]
 
     def __setattr__(self, name: str, value: Any) -> None:

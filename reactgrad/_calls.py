@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, update_wrapper
 from typing import Any, Final
 
-from reactgrad._errors import DTypeError, ParameterError, ShapeError
+from reactgrad._errors import DTypeError, IndexingError, ParameterError, ShapeError
 from reactgrad._habits import unknown_keyword
-from reactgrad.scheduler import safe_repr
+from reactgrad.scheduler import error_text, safe_repr, shortened
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -47,7 +47,62 @@ def misfit(
             name for name, one in parameters.items() if one.kind in _BY_NAME and name != "self"
         ]
         return unknown_keyword(call, unknown, known)
-    return DTypeError(f"{call}: {reason}. Its arguments are {signature}.")
+    taken = signature.replace(parameters=[one for one in parameters.values() if one.name != "self"])
+    return DTypeError(f"{call}: {reason}. Its arguments are {taken}.")
+
+
+# What Python and NumPy raise for arguments that they cannot use; not what derives from these.
+_BARE: Final = (
+    *(TypeError, ValueError, OverflowError, AttributeError, ZeroDivisionError, IndexError),
+    KeyError,
+)
+# Code of these packages is called for the function; other code is the user's, and so are its errors.
+_OURS: Final = ("reactgrad", "reactgrad_scheduler", "numpy")
+
+
+def unfit(
+    call: str,
+    function: Any,
+    args: Iterable[Any],
+    kwargs: Mapping[str, Any],
+    error: Exception,
+) -> ParameterError | IndexingError | None:
+    """Return an error in the place of a bare one of Python or NumPy, which names what was written.
+
+    Return ``None`` for errors of code that the function calls for its user.
+
+    Parameters
+    ----------
+    call : str
+        The function, as ``"rg.sum"``.
+    """
+    if type(error) not in _BARE or getattr(error, "__notes__", None):  # with a note it is a node's
+        return None
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+            return None
+        at = at.tb_next
+    signature = inspect.signature(function)
+    given = signature.bind(*args, **kwargs).arguments
+    written = ", ".join(
+        [f"{name}={_written(value)}" for name, value in given.items() if name != "self"]
+    )
+    taken = ", ".join(
+        [str(one).partition(":")[0] for one in signature.parameters.values() if one.name != "self"]
+    )
+    reason = error_text(error).rstrip(".")
+    if "integer string conversion" in reason:  # of a text that was to name the number
+        reason = "a number has more digits than can be written"
+    kind = IndexingError if type(error) is IndexError else ParameterError
+    return kind(
+        f"{call}({written}): {reason:.300}. These are not arguments that it can use; it takes ({taken})."
+    )
+
+
+def _written(value: Any) -> str:
+    label = getattr(value, "label", None)
+    return shortened(label if isinstance(label, str) else safe_repr(value), 60)
 
 
 @lru_cache(256)
@@ -81,6 +136,8 @@ def explained(call: str, function: Callable[..., Any], module: str) -> Callable[
 
     Parameters
     ----------
+    call : str
+        The function, as ``"rg.sum"``; empty for a constructor.
     module : str
         The name of the module that users import it from.
     """
@@ -90,9 +147,11 @@ def explained(call: str, function: Callable[..., Any], module: str) -> Callable[
             return function(*args, **kwargs)
         except DTypeError:
             raise
-        except TypeError:
-            found = misfit(call, function, args, kwargs)
-            if found is None:  # one from inside of the function
+        except _BARE as error:
+            name = call or type(args[0]).__name__
+            found = misfit(name, function, args, kwargs) if isinstance(error, TypeError) else None
+            found = found or unfit(name, function, args, kwargs, error)
+            if found is None:  # one of code of the user's
                 raise
             try:
                 raise found from None
@@ -103,6 +162,13 @@ def explained(call: str, function: Callable[..., Any], module: str) -> Callable[
     if "." not in called.__qualname__:  # where pickle finds it
         called.__module__, called.__qualname__ = module, call.rpartition(".")[2]
     return called
+
+
+def explain_init(kind: type) -> None:
+    """Let the constructor of a class of this package say what to write where arguments do not fit."""
+    if "__init__" in vars(kind) and kind.__module__.partition(".")[0] == "reactgrad":
+        explained_init = explained("", kind.__init__, kind.__module__)
+        kind.__init__ = explained_init  # type: ignore[method-assign, misc]
 
 
 def explain_all(owner: dict[str, Any], module: str, call: str) -> None:
@@ -122,10 +188,11 @@ def explain_methods(kind: type, names: Iterable[str] = ()) -> None:
 
 
 _MOST: Final = 2**63 - 1  # of what an array counts
+MOST_OF_C: Final = 2**31 - 1  # of what NumPy counts in an int of C, as places of diagonals
 
 
-def whole(name: str, what: str, value: Any, least: int | None = None) -> int:
-    """Return the argument `what` of a function, which is an integer of at least `least`.
+def whole(name: str, what: str, value: Any, least: int | None = None, most: int = _MOST) -> int:
+    """Return the argument `what` of a function, which is an integer of at least `least` and at most `most`.
 
     Raises
     ------
@@ -144,7 +211,7 @@ def whole(name: str, what: str, value: Any, least: int | None = None) -> int:
         raise ParameterError(
             f"{name}: {what}={safe_repr(value):.60}; it is an integer, fixed when the node is built."
         )
-    if not -_MOST <= number <= _MOST:
+    if not -most <= number <= most:
         raise ParameterError(f"{name}: {what}={safe_repr(number):.60}; no array is so large.")
     if least is not None and number < least:
         raise ShapeError(f"{name}: {what}={safe_repr(value):.60}; it must be at least {least}.")
@@ -192,8 +259,12 @@ def real_number(name: str, what: str, value: Any) -> float:
             return float(value)
     except DTypeError:  # a Var: its text says what to write
         raise
+    except OverflowError:
+        raise ParameterError(
+            f"{name}: {what}={safe_repr(value):.60}; no float is so large."
+        ) from None
     except (TypeError, ValueError):
         pass
     raise ParameterError(
-        f"{name}: {what}={value!r:.60}; it is a number, fixed when the node is built."
+        f"{name}: {what}={safe_repr(value):.60}; it is a number, fixed when the node is built."
     )

@@ -239,6 +239,14 @@ def _split(part: _Part) -> Any:
     return None if shape is None else part.on_first((cuts, axis % len(shape), which))
 
 
+def _flip(part: _Part) -> Any:
+    (axes,), shape = part.attrs, known_shape(part.operands[0])
+    if shape is None:
+        return None
+    given = range(len(shape)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
+    return part.on_first((tuple(i % len(shape) for i in given),))
+
+
 def _join(part: _Part) -> Any:
     axis, ndim = part.attrs[0], None if part.shape is None else len(part.shape)
     if ndim is None:
@@ -374,6 +382,7 @@ RULES: Final[dict[str, Rule]] = {
     "accumulate": _accumulate,
     "added_along": _along,
     "alias": lambda part: part.wides[0],
+    "array_split": _split,
     "broadcast_to": _to_shape,
     "chosen_along": _along,
     "concatenate": _join,
@@ -385,6 +394,7 @@ RULES: Final[dict[str, Rule]] = {
     "fft": _transform,
     "fftshift": _transform,
     "fit_shape": _to_shape,
+    "flip": _flip,
     "gather": _getitem,
     "getitem": _getitem,
     "ifft": _transform,

@@ -11,6 +11,7 @@ from reactgrad._errors import OutdatedRuleError
 from reactgrad.autodiff._custom import custom_gradients
 from reactgrad.autodiff._edges import operand_vars
 from reactgrad.autodiff._paths import WIDE
+from reactgrad.autodiff._repeated import gathered, is_many
 from reactgrad.autodiff._rules import Rules
 from reactgrad.autodiff._tables import ABSENT, ZERO, Part
 from reactgrad.autodiff._templates import MOST, build, key_of, match, record
@@ -401,6 +402,8 @@ class Sweep(Rules):
         apart = self._apart
         if apart is None or redefine is None or adjoint in (None, ZERO) or slot in self.seen:
             return False
+        if is_many(host, slot):  # what was built of its adjoint depends on what that is made of
+            return False
         edges = [
             edge
             for edge in self._edges[slot]
@@ -429,6 +432,8 @@ class Sweep(Rules):
     def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
         """Return new contributions of a node to these operands, by position."""
         graph = self._graph
+        if is_many(graph._host, slot):
+            return self._made_of_many(slot, edges)
         op: Any = graph._host.ops[slot]
         key = key_of(self, slot, op, edges)
         if key is None:
@@ -444,6 +449,14 @@ class Sweep(Rules):
                 op.templates.clear()
             op.templates[key] = record(self, slot, first, numbers, made)
         return made
+
+    def _made_of_many(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
+        """Return the same for a view of very many elements; see ``_repeated``."""
+        # What is built here and below may pass its adjoint by: so that one stays, and never changes in place.
+        adjoint = self.adjoint[slot]
+        self._drop(self._own, slot)
+        self._put(self._holds, slot, self._graph._host.anchor(adjoint))
+        return self._asked(slot, edges)
 
     def _asked(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
         """Return new contributions of a node to these operands, by position, from its rules."""
@@ -499,7 +512,12 @@ class Sweep(Rules):
         if isinstance(op, Output):
             return Share(arguments[0], op.index)
         part, since = None, self._graph._scheduler.topology.next_serial
-        if op.vjps is not None:
+        slot = arguments[1]._slot
+        if op.broadcasts and is_many(self._graph._host, slot):
+            part = gathered(self._graph, slot, arguments[0], arguments[2])
+        if part is not None:
+            pass
+        elif op.vjps is not None:
             rule = op.vjps[i]
             part = None if rule is None else rule(*arguments)
         elif of_all is not None:

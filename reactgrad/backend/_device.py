@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad._errors import DeviceError
 from reactgrad.backend._spec import DType
+from reactgrad.scheduler import safe_repr
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -121,7 +122,9 @@ def device_of_kind(kind: str) -> Device:
         import_module(_LATE[kind][0]).register()
         found = _devices[kind]
     if found is None:
-        raise DeviceError(f"no device kind {kind!r}; known are: {', '.join(sorted(_devices))}.")
+        raise DeviceError(
+            f"no device kind {safe_repr(kind)}; known are: {', '.join(sorted(_devices))}."
+        )
     return found
 
 
@@ -194,7 +197,7 @@ def read_device(what: str, device: object) -> str:
     """
     if not isinstance(device, str):
         raise DeviceError(
-            f"{what}: device={device!r:.60} must be the name of a device, such as 'cpu' or 'cuda:0'."
+            f"{what}: device={safe_repr(device):.60} must be the name of a device, such as 'cpu' or 'cuda:0'."
         )
     kind = kind_of(device)
     if kind in _devices or kind in _LATE:
@@ -203,7 +206,9 @@ def read_device(what: str, device: object) -> str:
             return device
         if device == kind and names:
             return names[0]
-    raise DeviceError(f"{what}: there is no device {device!r}; there are {', '.join(devices())}.")
+    raise DeviceError(
+        f"{what}: there is no device {safe_repr(device)}; there are {', '.join(devices())}."
+    )
 
 
 def is_device_name(text: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from reactgrad._errors import DeviceError
 from reactgrad.backend._device import guard_of, kind_of
+from reactgrad.scheduler import safe_repr
 
 Kernel = Callable[..., object]
 Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Any]
@@ -146,9 +147,9 @@ def find_binder(op: str, device: str, jit: bool = False) -> Binder:
         kinds = sorted(k for name, k in _binders if name == op)
         where = f"on {device!r}: there is none " if device != kind else ""
         raise DeviceError(
-            f"op {op!r} has no kernel {where}for devices of kind {kind!r} (it has for: "
+            f"op {op!r} has no kernel {where}for devices of kind {safe_repr(kind)} (it has for: "
             f"{', '.join(kinds) or 'none'}). Move its operands, x.to('cpu'), or register one with "
-            f"rg.extend.register_kernel({op!r}, {kind!r}, kernel)."
+            f"rg.extend.register_kernel({op!r}, {safe_repr(kind)}, kernel)."
         )
     if kind == "cpu":
         return _Compiled(_binders[op, "jit"], found) if jit and (op, "jit") in _binders else found

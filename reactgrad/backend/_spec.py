@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from reactgrad._errors import ShapeError
+
 Shape = tuple[int | None, ...]  # None: a length that is not known until an input is set
 DType = np.dtype[Any]
 
@@ -97,6 +99,10 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
         found.shape = tuple([None if n is None else int(index(n)) for n in shape])
         found.storage = tuple([n for n in found.shape if n is not None]) or (1,)
         found.size = prod(found.storage) if found.known else None
+        if found.size is not None and found.size * own.itemsize >= 2**63:
+            raise ShapeError(
+                f"{own.name}{list(found.shape)} would take {found.size * own.itemsize} bytes; no array is so large."
+            )
         found.device, found.weak = device, weak
         found.dtype = own
         found.kind = device.partition(":")[0]

@@ -10,6 +10,7 @@ from reactgrad._errors import DTypeError, ImplicitValueError, ShapeError
 from reactgrad.backend._device import cpu, device_of, owner
 from reactgrad.backend._objects import refuse_one_shot
 from reactgrad.backend._spec import WEAK_SPECS, Spec, spec
+from reactgrad.scheduler import safe_repr
 
 _NUMERIC = "biufc"
 
@@ -24,13 +25,13 @@ def read_dtype(what: str, dtype: Any) -> Any:
     """
     try:
         wanted = np.dtype(dtype).newbyteorder("=")
-    except TypeError:
+    except (TypeError, ValueError):
         raise DTypeError(
-            f"{what}: dtype={dtype!r} is no dtype; write for example 'float64'."
+            f"{what}: dtype={safe_repr(dtype)} is no dtype; write for example 'float64'."
         ) from None
     if wanted.kind not in _NUMERIC:
         raise DTypeError(
-            f"{what}: dtype={dtype!r} is not numeric; values are booleans, integers, floats or complex "
+            f"{what}: dtype={safe_repr(dtype)} is not numeric; values are booleans, integers, floats or complex "
             "numbers."
         )
     return wanted

@@ -13,6 +13,7 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, PARAM, Leaf
 from reactgrad.nodes._scope import open_scopes, path_here
 from reactgrad.nodes._site import user_site
+from reactgrad.scheduler import safe_repr
 from reactgrad.values._columns import MISSING
 from reactgrad.values._fitting import check_pattern, not_float, read_as, read_pattern
 
@@ -31,7 +32,7 @@ def new_leaf(
     device: str | None = None,
 ) -> V:
     """Return a new leaf of this kind; see ``Graph.input`` for the arguments."""
-    what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
+    what = f"{kind.name} {safe_repr(name)}" if name is not None else f"this {kind.name}"
     wanted = None if dtype is None else read_dtype(what, dtype)
     where = graph.device if device is None else read_device(what, device)
     pattern = None if shape is None else read_pattern(what, shape, wanted, where)
@@ -44,7 +45,7 @@ def new_leaf(
             raise not_float(what, pattern)
         if device is not None and pattern is None:
             raise DeviceError(
-                f"{what}: device={device!r} without a value needs shape= and dtype=, too."
+                f"{what}: device={safe_repr(device)} without a value needs shape= and dtype=, too."
             )
     else:
         if isinstance(value, Handle):

@@ -131,7 +131,8 @@ def _fitting(var: Handle, found: Spec, part: Any, values: Any) -> Any:
         raise DTypeError(f"{what}: an integer of that size does not fit {found.dtype}.")
     if not np.can_cast(_castable(given, new), found.dtype, "same_kind"):
         raise DTypeError(
-            f"{what}: the leaf holds {found.dtype} and was given {given!r}: that would lose what the dtype cannot "
+            f"{what}: the leaf holds {found.dtype} and was given {safe_repr(given)}: that would lose "
+            "what the dtype cannot "
             f"hold. Convert it first, np.asarray(values).astype('{found.dtype}')."
         )
     try:

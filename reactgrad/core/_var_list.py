@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 
 from reactgrad._errors import DTypeError
 from reactgrad.nodes._handle import Handle
+from reactgrad.scheduler import safe_repr
 
 V_co = TypeVar("V_co", bound=Handle, covariant=True)
 
@@ -41,8 +42,8 @@ class VarList(Sequence[V_co]):
             return VarList(self._vars[index])
         if isinstance(index, str):
             raise DTypeError(
-                f"[{index!r}] of a list of Vars: its elements are found by position. A node is found by its "
-                f"name in its graph, g[{index!r}]."
+                f"[{safe_repr(index)}] of a list of Vars: its elements are found by position. A node is found by its "
+                f"name in its graph, g[{safe_repr(index)}]."
             )
         return self._vars[index]
 

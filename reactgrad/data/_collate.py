@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.data._errors import DataError
+from reactgrad.scheduler import safe_repr
 
 
 def default_collate(samples: Sequence[Any]) -> Any:
@@ -32,6 +33,10 @@ def default_collate(samples: Sequence[Any]) -> Any:
     >>> rg.data.default_collate([([1.0, 2.0], 0), ([3.0, 4.0], 1)])
     ([array([1., 3.]), array([2., 4.])], array([0, 1]))
     """
+    if not isinstance(samples, Sequence):
+        raise DataError(
+            f"default_collate({safe_repr(samples):.60}): it takes a list of samples, such as [dataset[0], dataset[1]]."
+        )
     if not samples:
         raise DataError("default_collate got no samples, and a batch has at least one.")
     return _collate(samples, "")

@@ -23,7 +23,7 @@ from reactgrad.data._samplers import (
     count,
 )
 from reactgrad.data._workers import prefetched
-from reactgrad.scheduler import shortened
+from reactgrad.scheduler import safe_repr, shortened
 
 # Rows are taken for several batches at once, up to this many bytes: batches are then cut off at almost no cost.
 # Below the size from which an allocator asks the system for memory, and gives it back, at the cost of page faults.
@@ -447,6 +447,6 @@ def _whole(workers: Any) -> int:
         number = -1
     if not 0 <= number <= MOST_WORKERS:
         raise DataError(
-            f"DataLoader: workers={workers!r:.60} is no number of threads. Give 0, or a few."
+            f"DataLoader: workers={safe_repr(workers):.60} is no number of threads. Give 0, or a few."
         )
     return number

@@ -15,6 +15,7 @@ import numpy as np
 from reactgrad._attributes import OwnAttributes
 from reactgrad._calls import check_names
 from reactgrad.data._errors import DataError
+from reactgrad.scheduler import safe_repr
 
 Order = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -242,5 +243,7 @@ def count(owner: str, what: str, number: Any) -> int:
     except TypeError:
         whole = 0
     if whole <= 0:
-        raise DataError(f"{owner}: {what}={number!r:.60} is no number of samples. Give 1 or more.")
+        raise DataError(
+            f"{owner}: {what}={safe_repr(number):.60} is no number of samples. Give 1 or more."
+        )
     return whole

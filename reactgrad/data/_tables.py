@@ -12,6 +12,7 @@ import numpy as np
 from reactgrad._errors import MissingExtraError
 from reactgrad.data._dataset import ArrayDataset
 from reactgrad.data._errors import DataError
+from reactgrad.scheduler import safe_repr
 
 Array = np.ndarray[Any, Any]
 Columns = str | Sequence[str] | None
@@ -245,7 +246,9 @@ def _chosen(kind: str, what: str, given: Columns, names: Sequence[str]) -> tuple
         if one not in names:
             close = difflib.get_close_matches(str(one), [str(name) for name in names], 1)
             hint = f"Did you mean {close[0]!r}?" if close else f"There are {_listed(names)}."
-            raise DataError(f"{kind}: {what}={given!r:.80} names no column {one!r:.40}. {hint}")
+            raise DataError(
+                f"{kind}: {what}={safe_repr(given):.80} names no column {one!r:.40}. {hint}"
+            )
     return chosen
 
 

@@ -23,7 +23,7 @@ from reactgrad.nodes._op import Leaf
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import ALIAS
 from reactgrad.reading._blocks import Block, close_block
-from reactgrad.scheduler import UNCHANGED, Scheduler, Step, block, is_interrupt
+from reactgrad.scheduler import UNCHANGED, Scheduler, Step, block, is_interrupt, safe_repr
 from reactgrad.values._columns import MISSING
 
 _OUTSIDE = "found by rg.detect_anomaly(); outside of it the node is computed as it is"
@@ -102,7 +102,7 @@ def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> AnomalyMod
     for what, flag in (("check_nan", check_nan), ("check_inf", check_inf)):
         if not isinstance(flag, bool):
             raise DTypeError(
-                f"rg.detect_anomaly({what}={flag!r:.60}): write True or False; as a decorator "
+                f"rg.detect_anomaly({what}={safe_repr(flag):.60}): write True or False; as a decorator "
                 "@rg.detect_anomaly(), with parentheses."
             )
     return AnomalyMode(check_nan, check_inf)

@@ -11,7 +11,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._rows import Rows
 from reactgrad.explain._event import Event, Moved
 from reactgrad.nodes._site import Site, user_site
-from reactgrad.scheduler import Run, Stopwatch, Timed, error_text, unwatch, watch
+from reactgrad.scheduler import Run, Stopwatch, Timed, error_text, safe_repr, unwatch, watch
 
 # The number of events kept where the caller names no limit.
 LIMIT = 10_000
@@ -129,7 +129,7 @@ def switch_events(graph: Core, on: bool | int) -> None:
     """Begin, limit or end the log of a graph; see ``Graph.events``."""
     if not isinstance(on, int) or on < 0:
         raise ParameterError(
-            f"g.events = {on!r:.60}: write True, the number of events to keep, or False."
+            f"g.events = {safe_repr(on):.60}: write True, the number of events to keep, or False."
         )
     with graph._lock:
         log = graph._events

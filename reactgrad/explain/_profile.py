@@ -18,7 +18,7 @@ from reactgrad.explain._record import Watcher
 from reactgrad.explain._stats import bytes_text
 from reactgrad.explain._trace_file import write_trace
 from reactgrad.reading._blocks import Block, close_block, is_open
-from reactgrad.scheduler import block, unwatch, watch
+from reactgrad.scheduler import block, safe_repr, unwatch, watch
 
 By = Literal["op", "node"]
 SortBy = Literal["self_seconds", "seconds", "bytes", "calls", "name"]
@@ -159,7 +159,7 @@ class Profile(OwnAttributes, ContextDecorator):
         for what, given, known in (("by", by, get_args(By)), ("sort", sort, get_args(SortBy))):
             if given not in known:
                 raise ParameterError(
-                    f"profile.table({what}={given!r:.60}): one of {', '.join(map(repr, known))}."
+                    f"profile.table({what}={safe_repr(given):.60}): one of {', '.join(map(repr, known))}."
                 )
         with self._seen.lock:
             calls, spans = tuple(self._seen.calls), tuple(self._seen.spans)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad._errors import DTypeError, ParameterError, ShapeError
+from reactgrad.scheduler import safe_repr
 
 Lengths = tuple[int | None, ...] | None
 Axes = tuple[int, ...] | None
@@ -27,7 +28,7 @@ def norm_of(name: str, norm: Any) -> str:
         return "backward"
     if not isinstance(norm, str) or norm not in OTHER:
         raise ShapeError(
-            f"fft.{name}: norm={norm!r:.40}; it is 'backward' (only inverse transforms are divided by the "
+            f"fft.{name}: norm={safe_repr(norm):.40}; it is 'backward' (only inverse transforms are divided by the "
             "length), 'forward' (only the others are), or 'ortho' (all are, by its square root)."
         )
     return norm
@@ -61,7 +62,7 @@ def listed(name: str, argument: str, numbers: Any) -> Any:
     """
     if not hasattr(numbers, "__iter__"):
         raise ParameterError(
-            f"fft.{name}({argument}={numbers!r:.40}): it is a tuple, with a number for each axis."
+            f"fft.{name}({argument}={safe_repr(numbers):.40}): it is a tuple, with a number for each axis."
         )
     return numbers
 
@@ -120,6 +121,6 @@ def integer(name: str, number: Any) -> int:
         raise
     except (AttributeError, TypeError):
         raise ParameterError(
-            f"fft.{name}: {number!r:.40} is no length or axis; these are integers, fixed when the node is "
+            f"fft.{name}: {safe_repr(number):.40} is no length or axis; these are integers, fixed when the node is "
             "built."
         ) from None

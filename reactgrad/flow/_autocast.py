@@ -15,6 +15,7 @@ from reactgrad._errors import DTypeError
 from reactgrad.flow._mode import is_grad_enabled, refuse_generators
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops._astype import ASTYPE
+from reactgrad.scheduler import safe_repr
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -208,15 +209,16 @@ class autocast(ContextDecorator):
     """
 
     def __init__(self, dtype: Any = "bfloat16", enabled: bool = True) -> None:
-        name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
+        name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", safe_repr(dtype))
         name = {"bf16": "bfloat16", "f2": "float16", "half": "float16"}.get(name, name)
         if name not in _SHORT:
             raise DTypeError(
-                f"rg.autocast({dtype!r:.60}): write 'bfloat16' or 'float16'. What is built outside of a block, "
+                f"rg.autocast({safe_repr(dtype):.60}): write 'bfloat16' or 'float16'. What is built "
+                "outside of a block, "
                 "or inside of rg.autocast(enabled=False), is computed in its own dtype."
             )
         if not isinstance(enabled, bool | np.bool_):
-            raise DTypeError(f"rg.autocast(enabled={enabled!r:.60}): write True or False.")
+            raise DTypeError(f"rg.autocast(enabled={safe_repr(enabled):.60}): write True or False.")
         self.dtype = name
         self.enabled = bool(enabled)
 

@@ -10,6 +10,7 @@ from reactgrad._errors import DTypeError, GraphError, ParameterError
 from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.nodes._nested import elements
 from reactgrad.nodes._reached import reached
+from reactgrad.scheduler import safe_repr
 from reactgrad.values._transient import Transient
 
 _inside: ContextVar[bool] = ContextVar("reactgrad_in_checkpoint", default=False)
@@ -107,7 +108,7 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not callable(fn):
         raise DTypeError(
-            f"rg.checkpoint({fn!r:.60}, ...): it takes a function that builds nodes, and its "
+            f"rg.checkpoint({safe_repr(fn):.60}, ...): it takes a function that builds nodes, and its "
             "arguments: rg.checkpoint(block, x)."
         )
     graph = graph_of((args, kwargs))
@@ -173,6 +174,11 @@ def checkpoint_sequential(functions: Iterable[Any], segments: int, input: Any) -
     >>> len(run.rebuilt) > 0, net[0].weight.grad.shape
     (True, (3, 3))
     """
+    if not isinstance(functions, Iterable):
+        raise DTypeError(
+            f"rg.checkpoint_sequential({safe_repr(functions):.60}, ...): the first argument is a list of functions, or "
+            "a module that holds some, such as rg.nn.Sequential."
+        )
     every = list(functions)
     if (
         isinstance(segments, bool)
@@ -180,7 +186,8 @@ def checkpoint_sequential(functions: Iterable[Any], segments: int, input: Any) -
         or not 1 <= segments <= len(every)
     ):
         raise ParameterError(
-            f"rg.checkpoint_sequential({len(every)} functions, segments={segments!r:.40}): the number of parts is an "
+            f"rg.checkpoint_sequential({len(every)} functions, segments={safe_repr(segments):.40}): "
+            "the number of parts is an "
             "integer from 1 to that of the functions."
         )
     # The first parts are the longer ones: the last, which keeps its values, has no more than they.

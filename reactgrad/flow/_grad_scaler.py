@@ -10,8 +10,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from reactgrad._attributes import OwnAttributes
+from reactgrad._calls import real_number, whole
 from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend import device_of, holder, on
+from reactgrad.scheduler import safe_repr
 from reactgrad.values._quiet import quietly
 
 
@@ -129,19 +131,26 @@ class GradScaler(OwnAttributes):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        given = {"init_scale": init_scale, "growth_factor": growth_factor}
+        given["backoff_factor"] = backoff_factor
+        init_scale, growth_factor, backoff_factor = [
+            real_number("GradScaler", what, one) for what, one in given.items()
+        ]
         if not growth_factor > 1.0:
-            raise ParameterError(f"GradScaler(growth_factor={growth_factor!r}) must be above 1.")
+            raise ParameterError(
+                f"GradScaler(growth_factor={safe_repr(growth_factor)}) must be above 1."
+            )
         if not 0.0 < backoff_factor < 1.0:
             raise ParameterError(
-                f"GradScaler(backoff_factor={backoff_factor!r}) must be between 0 and 1."
+                f"GradScaler(backoff_factor={safe_repr(backoff_factor)}) must be between 0 and 1."
             )
         if not (math.isfinite(init_scale) and init_scale > 0.0):
             raise ParameterError(
-                f"GradScaler(init_scale={init_scale!r}) must be a positive number."
+                f"GradScaler(init_scale={safe_repr(init_scale)}) must be a positive number."
             )
         self._scale = float(init_scale)
         self._growth, self._backoff = float(growth_factor), float(backoff_factor)
-        self._interval = int(growth_interval)
+        self._interval = whole("GradScaler", "growth_interval", growth_interval, 1)
         self._good = 0  # steps in a row
         self._enabled = bool(enabled)
         # The scale as an input of each graph; what was done since the last update, by id of the optimiser.
@@ -236,7 +245,7 @@ class GradScaler(OwnAttributes):
         if new_scale is not None:
             if not (math.isfinite(new_scale) and new_scale > 0.0):
                 raise ParameterError(
-                    f"scaler.update({new_scale!r}): the scale is a positive number."
+                    f"scaler.update({safe_repr(new_scale)}): the scale is a positive number."
                 )
             self._scale = float(new_scale)
         elif not self._done:

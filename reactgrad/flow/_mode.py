@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from reactgrad._errors import DTypeError
+from reactgrad.scheduler import safe_repr
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NONE: Mapping[Any, bool] = MappingProxyType({})
@@ -229,7 +230,7 @@ def set_grad_enabled(enabled: bool) -> GradMode:
     True
     """
     if not isinstance(enabled, bool):
-        raise DTypeError(f"set_grad_enabled({enabled!r:.60}): write True or False.")
+        raise DTypeError(f"set_grad_enabled({safe_repr(enabled):.60}): write True or False.")
     return SetGradMode(enabled)
 
 
@@ -239,7 +240,7 @@ def _switch(mode: GradMode, function: Callable[..., Any] | None) -> Any:
         return mode
     if not callable(function):
         raise DTypeError(
-            f"this switch was given {function!r:.60}: it decorates functions and opens blocks, "
+            f"this switch was given {safe_repr(function):.60}: it decorates functions and opens blocks, "
             "`with rg.no_grad():`. For one graph write `with graph.no_grad():`."
         )
     return mode(function)

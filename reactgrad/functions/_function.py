@@ -90,7 +90,7 @@ class Function:
         if outputs is not None:
             if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
                 raise ParameterError(
-                    f"class {cls.__name__}(rg.Function, outputs={outputs!r}): the number of outputs is "
+                    f"class {cls.__name__}(rg.Function, outputs={safe_repr(outputs)}): the number of outputs is "
                     "at least 1."
                 )
             cls._outputs = outputs

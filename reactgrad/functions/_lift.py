@@ -23,7 +23,7 @@ def _declared(shape: Any, dtype: Any) -> Spec:
     lengths = () if shape is None else shape if isinstance(shape, tuple | list) else (shape,)
     if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in lengths):
         raise ShapeError(
-            f"rg.lift(shape={shape!r}): declare integers of at least 0, or leave shape= out where it "
+            f"rg.lift(shape={safe_repr(shape)}): declare integers of at least 0, or leave shape= out where it "
             "varies."
         )
     try:
@@ -31,20 +31,24 @@ def _declared(shape: Any, dtype: Any) -> Spec:
     except TypeError:
         wanted = np.dtype(object)
     if wanted.kind not in "biufc":
-        raise DTypeError(f"rg.lift(dtype={dtype!r}): declare a numeric dtype, or leave it out.")
+        raise DTypeError(
+            f"rg.lift(dtype={safe_repr(dtype)}): declare a numeric dtype, or leave it out."
+        )
     return spec(tuple(lengths), wanted)
 
 
 def _declared_each(count: Any, shapes: Any, dtypes: Any) -> tuple[Spec | None, ...]:
     """Return the declared specs of several outputs."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ParameterError(f"rg.lift(outputs={count!r}): the number of outputs is at least 1.")
+        raise ParameterError(
+            f"rg.lift(outputs={safe_repr(count)}): the number of outputs is at least 1."
+        )
     each: list[Any] = []
     for word, given in (("shape", shapes), ("dtype", dtypes)):
         given = [None] * count if given is None else given
         if not isinstance(given, tuple | list) or len(given) != count:
             raise ShapeError(
-                f"rg.lift(outputs={count}, {word}={given!r}): declare one for each output, in a list "
+                f"rg.lift(outputs={count}, {word}={safe_repr(given)}): declare one for each output, in a list "
                 f"of {count}; None where it varies."
             )
         each.append(given)

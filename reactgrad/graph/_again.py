@@ -12,6 +12,7 @@ from reactgrad.core._handles import handle, tidy
 from reactgrad.nodes._cutoff import equal, read_cutoff
 from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.nodes._scope import path_here
+from reactgrad.scheduler import safe_repr
 from reactgrad.values._columns import MISSING
 from reactgrad.values._fitting import read_pattern
 
@@ -79,12 +80,12 @@ def _check_declared(
     if shape is not None:
         asked = read_pattern(f"{call}: {name!r}", shape, wanted)
         if pattern is None or pattern.shape != asked.shape:
-            raise GraphError(_other(call, name, f"shape={shape!r}"))
+            raise GraphError(_other(call, name, f"shape={safe_repr(shape)}"))
     has = host.dtypes.get(slot) if found is None else found.dtype
     if wanted is not None and has != wanted:
         raise GraphError(_other(call, name, f"dtype='{wanted}'"))
     if device is not None and device != (found.device if found is not None else "cpu"):
-        raise GraphError(_other(call, name, f"device={device!r}"))
+        raise GraphError(_other(call, name, f"device={safe_repr(device)}"))
 
 
 def _other(call: str, name: str, declared: str) -> str:

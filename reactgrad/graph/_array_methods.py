@@ -9,6 +9,7 @@ from reactgrad import ops
 from reactgrad._calls import explain_methods
 from reactgrad._errors import ParameterError
 from reactgrad._habits import unknown_keyword
+from reactgrad.scheduler import safe_repr
 
 # Versions of the array API standard that the package follows, the last one as a whole.
 _VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -62,7 +63,7 @@ class ArrayMethods:
         """Return ``reactgrad``, which has the functions of the array API standard."""
         if api_version not in (None, *_VERSIONS):
             raise ParameterError(
-                f"api_version={api_version!r}: the namespace follows the array API standard {_VERSIONS[-1]}."
+                f"api_version={safe_repr(api_version)}: the namespace follows the array API standard {_VERSIONS[-1]}."
             )
         return sys.modules["reactgrad"]  # by name: the package is above all of its folders
 

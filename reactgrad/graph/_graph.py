@@ -109,7 +109,9 @@ class Graph(Pictures, Questions, Settings):
             known = ("rng", "max_bytes", "jit", "executor", "device")
             raise unknown_keyword("rg.Graph", unknown, known)
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
-            raise ParameterError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
+            raise ParameterError(
+                f"Graph(rng={safe_repr(rng)}): the seed is an integer of at least 0."
+            )
         host = Host(self)
         self._open(rng, host)
         self._generations = host.generations = Generations()

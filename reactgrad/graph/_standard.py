@@ -125,7 +125,9 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: builtins.bool | N
 
 
 def _dtype(one: Any) -> Any:
-    return one.dtype if isinstance(one, Value | np.ndarray | np.generic) else np.dtype(one)
+    if isinstance(one, Value | np.ndarray | np.generic):
+        return one.dtype
+    return read_dtype("of an array or a dtype", one)
 
 
 class FInfo(NamedTuple):
@@ -186,7 +188,7 @@ def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     >>> rg.isdtype(rg.float32, "real floating"), rg.isdtype(rg.int8, (rg.int8, "bool"))
     (True, True)
     """
-    return builtins.bool(np.isdtype(np.dtype(dtype), kind))
+    return builtins.bool(np.isdtype(_dtype(dtype), kind))
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
@@ -198,7 +200,7 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
     >>> rg.can_cast(rg.float32, rg.float64), rg.can_cast(rg.float64, rg.int8)
     (True, False)
     """
-    return builtins.bool(np.can_cast(_dtype(from_), np.dtype(to)))
+    return builtins.bool(np.can_cast(_dtype(from_), _dtype(to)))
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:

@@ -15,7 +15,7 @@ from reactgrad.autodiff._record import KINDS, Record
 from reactgrad.io._state import Choice, Column, State
 from reactgrad.nodes._lifted import Lifted as Lifted
 from reactgrad.nodes._op import Leaf as Leaf
-from reactgrad.scheduler import RANK_GAP, listed
+from reactgrad.scheduler import RANK_GAP, listed, safe_repr
 
 # Serials and versions stay far below the limit of 64 bits, also multiplied by the gap of ranks.
 MOST_SERIAL = 1 << 42
@@ -149,7 +149,7 @@ def _check_gradient(record: Record, state: State) -> None:
     """Check the record of a gradient program by itself and against the nodes that it speaks of."""
     n, kind = len(state), record.kind
     if kind not in KINDS:
-        raise LoadError(f"{kind!r:.60} is no kind of gradient")
+        raise LoadError(f"{safe_repr(kind):.60} is no kind of gradient")
     sources = [at for at, _ in record.seeds]
     fits = {
         "reverse": sources == [record.output] and not record.about,

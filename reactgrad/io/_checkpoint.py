@@ -26,6 +26,7 @@ from reactgrad.io._strict_json import strict_json
 from reactgrad.io._tensor_file import read_tensors
 from reactgrad.io._tree import TreeReader, TreeWriter
 from reactgrad.io._whole_file import write_whole
+from reactgrad.scheduler import safe_repr
 
 FORMAT: Final = "reactgrad.checkpoint"
 VERSION: Final = 1
@@ -188,7 +189,8 @@ def _check_parts(parts: Mapping[str, Any], saved: Saved) -> None:
                 raise _misfit(name, error) from error
         elif not _has_state(part) or isinstance(part, type):
             raise LoadError(
-                f"{name}={part!r:.60} has no load_state_dict. Leave it out: load_checkpoint returns what is not given "
+                f"{name}={safe_repr(part):.60} has no load_state_dict. Leave it out: load_checkpoint "
+                "returns what is not given "
                 "to an object"
             )
         elif kind != "state":

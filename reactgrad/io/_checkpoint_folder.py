@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import SaveError
 from reactgrad.io._checkpoint import notes_of, write
+from reactgrad.scheduler import safe_repr
 
 NAME = re.compile(r"step-\d{8,}\.safetensors")
 
@@ -73,7 +74,9 @@ class Checkpoints(OwnAttributes):
         self.keep_last = None if keep_last is None else _whole("keep_last", keep_last, 1)
         self.monitor = monitor
         if mode not in ("min", "max"):
-            raise SaveError(f"Checkpoints: mode={mode!r:.60} is none. Write mode='min' or 'max'.")
+            raise SaveError(
+                f"Checkpoints: mode={safe_repr(mode):.60} is none. Write mode='min' or 'max'."
+            )
         self.mode = mode
 
     def save(self, *, step: int, **parts: Any) -> str:
@@ -134,7 +137,7 @@ class Checkpoints(OwnAttributes):
             metric = float(given)
         except (TypeError, ValueError, OverflowError):
             raise SaveError(
-                f"Checkpoints.save: {self.monitor}={given!r:.60} is monitored, and is no number. Write "
+                f"Checkpoints.save: {self.monitor}={safe_repr(given):.60} is monitored, and is no number. Write "
                 f"{self.monitor}=float(y.value) for a node y."
             ) from None
         return metric if math.isfinite(metric) else None  # never the best
@@ -181,6 +184,6 @@ def _whole(what: str, given: Any, least: int) -> int:
         number = least - 1
     if number < least:
         raise SaveError(
-            f"Checkpoints: {what}={given!r:.60} is no number of its kind. Give {what}={least} or more."
+            f"Checkpoints: {what}={safe_repr(given):.60} is no number of its kind. Give {what}={least} or more."
         )
     return number

@@ -48,6 +48,7 @@ from reactgrad.io._strict_json import strict_json
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import output
 from reactgrad.ops._families import op_named
+from reactgrad.scheduler import safe_repr
 
 # The limit of the packages that read the header.
 MOST_HEADER = 100_000_000
@@ -152,7 +153,7 @@ def _read_header(path: str | os.PathLike[str]) -> None:
                     f"tensor {name!r:.60} has {len(shape)} axes; NumPy has at most {MOST_AXES}"
                 )
             if not isinstance(dtype, str) or dtype not in TENSOR_DTYPES:
-                raise LoadError(f"tensor {name!r:.60} has the dtype {dtype!r:.60}")
+                raise LoadError(f"tensor {name!r:.60} has the dtype {safe_repr(dtype):.60}")
 
 
 def _key(form: Any) -> Key:
@@ -471,7 +472,7 @@ class _Unpacking:
         self.check_dtype(tensor, array, dtype)
         array = from_tensor(array, dtype)
         if array.shape != shape:
-            raise LoadError(f"tensor {tensor!r:.60} has shape {array.shape}, not {shape}")
+            raise LoadError(f"tensor {safe_repr(tensor):.60} has shape {array.shape}, not {shape}")
         return array if axes is None else in_order(array, axes)
 
     def pooled(self, dtype: str, shape: tuple[int, ...], axes: Any) -> Any:

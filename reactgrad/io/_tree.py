@@ -18,6 +18,7 @@ from reactgrad.io._json import (
     in_order,
     items_of,
 )
+from reactgrad.scheduler import safe_repr
 
 Array = np.ndarray[Any, Any]
 
@@ -92,7 +93,7 @@ class TreeReader(Reader):
     def array(self, place: Any, dtype: Any) -> Array:
         wanted = self.dtype(dtype).name
         if type(place) is not int or not 0 <= place < len(self._tensors) or place in self._used:
-            raise LoadError(f"it has no tensor {place!r:.60}, or has used it")
+            raise LoadError(f"it has no tensor {safe_repr(place):.60}, or has used it")
         self._used.add(place)
         name, found = self._tensors[place]
         if found.dtype != PAIRS.get(wanted, wanted) or (

@@ -111,7 +111,7 @@ def solve_triangular(
     kind = _TRANS.get(trans) if isinstance(trans, int | str) else None
     if kind is None:
         raise ParameterError(
-            f"solve_triangular: trans={trans!r}; it is 0, 1 or 2, or 'N', 'T' or 'C'."
+            f"solve_triangular: trans={safe_repr(trans)}; it is 0, 1 or 2, or 'N', 'T' or 'C'."
         )
     if kind == 2:
         a = conjugate(a)

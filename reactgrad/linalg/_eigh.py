@@ -30,6 +30,7 @@ from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import swap_last
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
+from reactgrad.scheduler import safe_repr
 
 
 class EighResult(NamedTuple):
@@ -163,7 +164,7 @@ def _triangle_of(uplo: Any) -> str:
     """Return the letter of the triangle that is read."""
     letter = uplo.upper() if isinstance(uplo, str) else uplo
     if letter not in ("L", "U"):
-        raise ParameterError(f"UPLO={uplo!r}: the triangle that is read is 'L' or 'U'.")
+        raise ParameterError(f"UPLO={safe_repr(uplo)}: the triangle that is read is 'L' or 'U'.")
     return letter
 
 

@@ -21,6 +21,7 @@ from reactgrad.ops._elementwise import equal, sqrt, square
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._where import where
 from reactgrad.ops.products._vander import vander
+from reactgrad.scheduler import safe_repr
 
 
 @deferred
@@ -99,7 +100,8 @@ def _refuse_further_results(full: Any, cov: Any) -> None:
         )
     if cov is not False:
         raise DTypeError(
-            f"polyfit(cov={cov!r:.60}): it returns the coefficients alone. For V = rg.vander(x, deg + 1) their "
+            f"polyfit(cov={safe_repr(cov):.60}): it returns the coefficients alone. For V = "
+            "rg.vander(x, deg + 1) their "
             "covariance is rg.linalg.inv(V.T @ V), times ((y - V @ p) ** 2).sum() / (len(x) - deg - 1)."
         )
 

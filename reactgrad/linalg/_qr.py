@@ -28,6 +28,7 @@ from reactgrad.ops._complex import imag
 from reactgrad.ops._index import Index, Placed
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._operand import node
+from reactgrad.scheduler import safe_repr
 
 
 class QRResult(NamedTuple):
@@ -228,7 +229,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
            [0. , 0.4]])
     """
     if mode not in ("reduced", "complete", "r", "raw"):
-        raise ParameterError(f"qr: mode={mode!r}; it is 'reduced', 'complete', 'r' or 'raw'.")
+        raise ParameterError(
+            f"qr: mode={safe_repr(mode)}; it is 'reduced', 'complete', 'r' or 'raw'."
+        )
     if mode == "r":
         return apply(QR_R, (a,))
     a = node(a)

@@ -34,7 +34,16 @@ from reactgrad.core._rows import Rows
 from reactgrad.memory._rebuild_costs import Gaps
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._site import user_level
-from reactgrad.scheduler import FLEETING, STALE, UNKNOWN, Column, InvariantError, Run, is_interrupt
+from reactgrad.scheduler import (
+    FLEETING,
+    STALE,
+    UNKNOWN,
+    Column,
+    InvariantError,
+    Run,
+    is_interrupt,
+    safe_repr,
+)
 from reactgrad.values._columns import MISSING
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._lending import Lease
@@ -455,7 +464,7 @@ def set_limit(graph: Core, limit: Any) -> None:
     host = graph._host
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ParameterError(
-            f"max_bytes={limit!r}: a number of bytes, such as 2**30, or None for no limit."
+            f"max_bytes={safe_repr(limit)}: a number of bytes, such as 2**30, or None for no limit."
         )
     with graph._lock:
         graph._scheduler.check_idle()

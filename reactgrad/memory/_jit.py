@@ -14,6 +14,7 @@ from reactgrad.backend.machine._find import find_driver, find_machine
 from reactgrad.backend.machine._registers import Registers
 from reactgrad.core._core import Core
 from reactgrad.nodes._site import user_level
+from reactgrad.scheduler import safe_repr
 
 
 def set_jit(graph: Core, jit: Any) -> None:
@@ -23,7 +24,7 @@ def set_jit(graph: Core, jit: Any) -> None:
         jit = find_driver() is not None
     if not isinstance(jit, int) or jit < 0:
         raise ParameterError(
-            f"jit={jit!r:.60}: True, False, None for the default, or how many threads may share the elements."
+            f"jit={safe_repr(jit):.60}: True, False, None for the default, or how many threads may share the elements."
         )
     machine = find_machine() if jit else None
     with graph._lock:

@@ -13,6 +13,7 @@ from reactgrad._attributes import OwnAttributes
 from reactgrad.extend import carry
 from reactgrad.neurons._dead import above, left_alone
 from reactgrad.neurons._weighted import weighted
+from reactgrad.scheduler import safe_repr
 
 Activation = Callable[[Any], Any] | None
 
@@ -140,7 +141,7 @@ class Neuron(OwnAttributes):
             if any(one is node for one in inputs):
                 raise rg.EditError(
                     f"connect({node.label}): {self.node.label!r} is connected from there already, and has one "
-                    f"weight for each source. Set it: neuron.set_weight(source, {weight!r})."
+                    f"weight for each source. Set it: neuron.set_weight(source, {safe_repr(weight)})."
                 )
             values = self._values(block)
             self._sum.rewire(genes, *inputs, node)
@@ -338,7 +339,7 @@ def neuron(
     function = rg.tanh if activation is ... else activation
     if function is not None and not callable(function):
         raise rg.DTypeError(
-            f"neuron(activation={activation!r:.60}): it is a function of a Var, such as rg.tanh, or None."
+            f"neuron(activation={safe_repr(activation):.60}): it is a function of a Var, such as rg.tanh, or None."
         )
     if nodes:
         graph = nodes[0].graph

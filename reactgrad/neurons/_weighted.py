@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ShapeError, extend
+from reactgrad.scheduler import safe_repr
 
 
 def _shape(genes: extend.Spec, *sources: extend.Spec) -> extend.Spec:
     if genes.shape != (len(sources) + 1,):
         raise ShapeError(
             f"a neuron with {len(sources)} sources has {len(sources) + 1} genes (a bias and a weight for "
-            f"each), not {genes!r}. Change both in one edit: neuron.connect(source, weight)."
+            f"each), not {safe_repr(genes)}. Change both in one edit: neuron.connect(source, weight)."
         )
     found = extend.broadcast(*sources) if sources else extend.spec((), genes.dtype)
     return extend.spec(found.shape, genes.dtype)

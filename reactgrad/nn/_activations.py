@@ -11,6 +11,7 @@ from reactgrad.nn._values import Values
 from reactgrad.nodes._handle import graph_of
 from reactgrad.ops import neural, special
 from reactgrad.random._rrelu import rrelu
+from reactgrad.scheduler import safe_repr
 
 
 class _Elementwise(Module):
@@ -243,7 +244,8 @@ class RReLU(Module):
     ) -> None:
         if not lower <= upper:
             raise ParameterError(
-                f"RReLU(lower={lower!r:.40}, upper={upper!r:.40}): the first slope is at most the second."
+                f"RReLU(lower={safe_repr(lower):.40}, upper={safe_repr(upper):.40}): the first slope "
+                "is at most the second."
             )
         self.lower, self.upper = lower, upper
 

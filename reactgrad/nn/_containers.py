@@ -10,6 +10,7 @@ from reactgrad._errors import DTypeError, GraphError, IndexingError, ParameterEr
 from reactgrad.nn._module import Module, absent_of
 from reactgrad.nn._parameter import Parameter
 from reactgrad.nn._registry import changes, is_param
+from reactgrad.scheduler import safe_repr
 
 
 class _Container(Module):
@@ -41,7 +42,8 @@ class _Container(Module):
     def _check(self, value: Any) -> None:
         if not isinstance(value, Module):
             raise DTypeError(
-                f"{type(self).__name__} holds modules, not {value!r:.40}. Wrap a function in a class with forward, or "
+                f"{type(self).__name__} holds modules, not {safe_repr(value):.40}. Wrap a function in "
+                "a class with forward, or "
                 "call it in the forward of yours."
             )
 
@@ -82,7 +84,7 @@ class _Numbered(_Container):
         if isinstance(index, str):
             if index not in self._members:
                 raise GraphError(
-                    f"{type(self).__name__}[{index!r}]: it has {', '.join(self._members) or 'no members'}."
+                    f"{type(self).__name__}[{safe_repr(index)}]: it has {', '.join(self._members) or 'no members'}."
                 )
             return self._members[index]
         return self._members[self._name(index)]
@@ -182,7 +184,8 @@ class Sequential(_Numbered):
         """Add modules again and again, up to so many times of them; some are there. Return the container."""
         if not isinstance(times, int):
             raise DTypeError(
-                f"Sequential * {times!r:.40}: it is repeated a whole number of times. To scale what it returns, "
+                f"Sequential * {safe_repr(times):.40}: it is repeated a whole number of times. To "
+                "scale what it returns, "
                 "multiply the result of its call."
             )
         if times < 1:
@@ -230,7 +233,7 @@ class ParameterList(_Numbered):
     def _check(self, value: Any) -> None:
         if not is_param(value):
             raise DTypeError(
-                f"ParameterList holds params, not {value!r:.40}: rg.nn.Parameter makes one."
+                f"ParameterList holds params, not {safe_repr(value):.40}: rg.nn.Parameter makes one."
             )
 
 

@@ -10,6 +10,7 @@ from reactgrad.nn._module import Module
 from reactgrad.nn._values import Values
 from reactgrad.ops import neural
 from reactgrad.ops.arrangement import pad
+from reactgrad.scheduler import safe_repr
 
 # NumPy's names of what lies beyond an edge, by PyTorch's.
 _BEYOND = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -29,7 +30,8 @@ def each(call: str, what: str, value: Any, axes: int, least: int = 1) -> tuple[i
     )
     if len(found) != axes or not whole:
         raise ParameterError(
-            f"{call}({what}={value!r:.40}): it is an integer of at least {least}, or one for each of {axes} axes."
+            f"{call}({what}={safe_repr(value):.40}): it is an integer of at least {least}, or one for "
+            f"each of {axes} axes."
         )
     return found
 
@@ -98,7 +100,8 @@ class _Forth(_Conv):
     ) -> None:
         if padding_mode != "zeros" and padding_mode not in _BEYOND:
             raise ParameterError(
-                f"{type(self).__name__}(padding_mode={padding_mode!r}): it is 'zeros', 'reflect', 'replicate' or "
+                f"{type(self).__name__}(padding_mode={safe_repr(padding_mode)}): it is 'zeros', "
+                "'reflect', 'replicate' or "
                 "'circular'."
             )
         super().__init__(

@@ -16,6 +16,7 @@ from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.ops import neural
 from reactgrad.ops.neural._embedding import check_table
 from reactgrad.ops.neural._embedding_bag import embedding_bag
+from reactgrad.scheduler import safe_repr
 
 
 class _Table(Module):
@@ -212,7 +213,9 @@ class EmbeddingBag(_Table):
         dtype: Any = None,
     ) -> None:
         if mode not in ("mean", "sum", "max"):
-            raise ParameterError(f"EmbeddingBag(mode={mode!r}): it is 'mean', 'sum' or 'max'.")
+            raise ParameterError(
+                f"EmbeddingBag(mode={safe_repr(mode)}): it is 'mean', 'sum' or 'max'."
+            )
         self.mode, self.include_last_offset = mode, include_last_offset
         size = num_embeddings, embedding_dim
         options = padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse

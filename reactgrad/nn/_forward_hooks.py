@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactgrad._errors import DTypeError, UnsetError
+from reactgrad.scheduler import safe_repr
 
 
 class ForwardHook:
@@ -85,7 +86,8 @@ def add_hook(
     if not callable(function):
         name = "register_forward_pre_hook" if pre else "register_forward_hook"
         raise DTypeError(
-            f"{name}({function!r:.40}): a hook is a function. Write hook(module, args{'' if pre else ', output'})."
+            f"{name}({safe_repr(function):.40}): a hook is a function. Write hook(module, "
+            f"args{'' if pre else ', output'})."
         )
     made = ForwardHook(module, function, pre, with_kwargs)
     hooks = module._record.hooks

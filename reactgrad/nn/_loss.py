@@ -10,6 +10,7 @@ from reactgrad._errors import ParameterError
 from reactgrad.graph._var import Var
 from reactgrad.nn._module import Module
 from reactgrad.ops.neural._losses import reduced
+from reactgrad.scheduler import safe_repr
 from reactgrad.subgraphs._sharing import Sharing
 
 
@@ -44,7 +45,8 @@ class Loss(Module):
     def __init__(self, *, reduction: str = "mean") -> None:
         if reduction not in self._reductions:
             raise ParameterError(
-                f"{type(self).__name__}(reduction={reduction!r:.40}): it is one of {', '.join(self._reductions)}."
+                f"{type(self).__name__}(reduction={safe_repr(reduction):.40}): it is one of "
+                f"{', '.join(self._reductions)}."
             )
         self.reduction = reduction
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from reactgrad._calls import check_names
+from reactgrad._calls import check_names, explain_init
 from reactgrad._errors import DTypeError, GraphError, ParameterError
 from reactgrad._habits import absent, check_assigned, present, refuse
 from reactgrad._names_of_torch import OF_MODULES, SETTINGS_OF_MODULES
@@ -18,6 +18,7 @@ from reactgrad.nn._forward_hooks import ForwardHook, add_hook
 from reactgrad.nn._registry import Parameters, Record, Registered, changes, parts_of, registers
 from reactgrad.nodes._handle import current_graph
 from reactgrad.ops import logical_and
+from reactgrad.scheduler import safe_repr
 from reactgrad.subgraphs._sharing import Sharing
 
 _SAME = (bool, int, float, complex, str, bytes, type(None))
@@ -60,6 +61,10 @@ class Module(Registered):
     _sharing = Sharing.DRAWN
     # The attributes that the line of `repr` shows.
     _settings: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_init(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
@@ -287,7 +292,7 @@ class Module(Registered):
         if target in known:
             return known[target]
         raise GraphError(
-            f"{type(self).__name__} has no {kind} {target!r}; it has {', '.join(filter(None, known))}."
+            f"{type(self).__name__} has no {kind} {safe_repr(target)}; it has {', '.join(filter(None, known))}."
         )
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
@@ -379,7 +384,9 @@ class Module(Registered):
         ([0.0, 0.0], False, [1.0, 2.0])
         """
         if not isinstance(mode, bool):
-            raise ParameterError(f"train({mode!r:.40}): the mode is True, or False for eval mode.")
+            raise ParameterError(
+                f"train({safe_repr(mode):.40}): the mode is True, or False for eval mode."
+            )
         sets: dict[Any, dict[Any, Any]] = {}
         for module in self.modules():
             record = module._record
@@ -433,7 +440,8 @@ class Module(Registered):
         """Set ``.grad`` of all params to ``None``."""
         if not set_to_none:
             raise ParameterError(
-                f"zero_grad(set_to_none={set_to_none!r:.40}): a module's params have no gradient afterwards. Leave it "
+                f"zero_grad(set_to_none={safe_repr(set_to_none):.40}): a module's params have no "
+                "gradient afterwards. Leave it "
                 "out, or write opt.zero_grad(set_to_none=False) for zeros."
             )
         for param in self.parameters():
@@ -484,4 +492,5 @@ def absent_of(module: Any, name: str) -> AttributeError:
     return absent(f"a {kind}", "net", name, OF_MODULES)
 
 
+explain_init(Module)
 refuse(Module, OF_MODULES, absent_of)

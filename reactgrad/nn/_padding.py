@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.nn._module import Module
 from reactgrad.ops.arrangement import pad
+from reactgrad.scheduler import safe_repr
 
 
 def bordered(x: Any, width: Sequence[tuple[int, int]], mode: str, **options: Any) -> Any:
@@ -39,7 +40,8 @@ class _Pad(Module):
         found = tuple(padding) if isinstance(padding, list | tuple) else (padding,) * count
         if len(found) != count or not all(isinstance(one, int) for one in found):
             raise ParameterError(
-                f"{name}({padding!r:.40}): a border is an integer, or {count} of them: before and behind the last "
+                f"{name}({safe_repr(padding):.40}): a border is an integer, or {count} of them: before "
+                "and behind the last "
                 "axis, then the axis before it. Negative ones take away."
             )
         self.padding = found

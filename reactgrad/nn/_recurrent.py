@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad import ops
 from reactgrad._errors import ParameterError, ShapeError
+from reactgrad.nn._depth import number_of_layers
 from reactgrad.nn._module import Module
 from reactgrad.nn._packed import (
     PackedSequence,
@@ -23,6 +24,7 @@ from reactgrad.ops._operand import node
 from reactgrad.ops.arrangement import repeat
 from reactgrad.ops.factories import zeros_like
 from reactgrad.random._dropout import dropout as drop
+from reactgrad.scheduler import safe_repr
 
 # A gate of this much is 0 or 1 to the last bit, in half floats, too.
 _SHUT = 1e4
@@ -48,13 +50,13 @@ class _Recurrent(Module):
         rng: Any = None,
         dtype: Any = None,
     ) -> None:
-        if num_layers < 1 or hidden_size < 1:
+        if number_of_layers(self, num_layers) < 1 or hidden_size < 1:
             raise ParameterError(
                 f"{type(self).__name__}({input_size}, {hidden_size}, {num_layers}): sizes are at least 1."
             )
         if not 0.0 <= dropout <= 1.0:
             raise ParameterError(
-                f"{type(self).__name__}(dropout={dropout!r:.40}): it is a probability, from 0 to 1."
+                f"{type(self).__name__}(dropout={safe_repr(dropout):.40}): it is a probability, from 0 to 1."
             )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first = bias, batch_first
@@ -182,7 +184,9 @@ class RNN(_Recurrent):
         dtype: Any = None,
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
-            raise ParameterError(f"RNN(nonlinearity={nonlinearity!r:.40}): it is 'tanh' or 'relu'.")
+            raise ParameterError(
+                f"RNN(nonlinearity={safe_repr(nonlinearity):.40}): it is 'tanh' or 'relu'."
+            )
         self.nonlinearity = nonlinearity
         more = (bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, num_layers, *more, rng=rng, dtype=dtype)

@@ -13,12 +13,14 @@ from reactgrad._errors import ParameterError
 from reactgrad.nn import init
 from reactgrad.nn._attention import MultiheadAttention
 from reactgrad.nn._containers import ModuleList
+from reactgrad.nn._depth import number_of_layers
 from reactgrad.nn._dropout import Dropout
 from reactgrad.nn._linear import Linear
 from reactgrad.nn._module import Module
 from reactgrad.nn._normalization import LayerNorm
 from reactgrad.nn._parameter import real
 from reactgrad.ops.special import gelu
+from reactgrad.scheduler import safe_repr
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": ops.relu, "gelu": gelu}
 
@@ -28,7 +30,7 @@ def _activation(call: str, given: Any) -> Callable[[Any], Any]:
         return given
     if given not in _ACTIVATIONS:
         raise ParameterError(
-            f"{call}(activation={given!r:.40}): it is 'relu', 'gelu' or a function of nodes."
+            f"{call}(activation={safe_repr(given):.40}): it is 'relu', 'gelu' or a function of nodes."
         )
     return _ACTIVATIONS[given]
 
@@ -210,7 +212,9 @@ class TransformerEncoder(Module):
     _settings = ("num_layers",)
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = ModuleList(
+            [copy.deepcopy(encoder_layer) for _ in range(number_of_layers(self, num_layers))]
+        )
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -241,7 +245,9 @@ class TransformerDecoder(Module):
     _settings = ("num_layers",)
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = ModuleList(
+            [copy.deepcopy(decoder_layer) for _ in range(number_of_layers(self, num_layers))]
+        )
         self.num_layers, self.norm = num_layers, norm
 
     def forward(

@@ -117,6 +117,7 @@ from reactgrad.random._dropout import feature_alpha_dropout as feature_alpha_dro
 from reactgrad.random._fractional_pooling import fractional_max_pool
 from reactgrad.random._gumbel_softmax import gumbel_softmax as gumbel_softmax
 from reactgrad.random._rrelu import rrelu as rrelu
+from reactgrad.scheduler import safe_repr
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -341,7 +342,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     """
     x = node(input)
     if mode not in _BEYOND:
-        raise ParameterError(f"pad(mode={mode!r:.40}): it is one of {', '.join(_BEYOND)}.")
+        raise ParameterError(f"pad(mode={safe_repr(mode):.40}): it is one of {', '.join(_BEYOND)}.")
     if len(pad) % 2 or len(pad) > 2 * x.ndim:
         raise ShapeError(
             f"pad={tuple(pad)} of shape {x.shape}: it has two lengths for each padded axis, the last axis first."

@@ -17,6 +17,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.graph._var import Var
 from reactgrad.nodes._handle import current_graph
+from reactgrad.scheduler import safe_repr
 
 _counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
@@ -31,7 +32,7 @@ def generator(rng: Any, graph: Any) -> np.random.Generator:
         return np.random.default_rng([graph.seed, count])
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
         raise ParameterError(
-            f"rng={rng!r:.40}: it is a seed, an integer of at least 0, or a generator of NumPy."
+            f"rng={safe_repr(rng):.40}: it is a seed, an integer of at least 0, or a generator of NumPy."
         )
     return np.random.default_rng(int(rng))
 
@@ -45,7 +46,9 @@ def _filled(tensor: Any, draw: Any, rng: Any = None) -> Any:
     if isinstance(tensor, np.ndarray):
         tensor[...] = draw(_of(rng, None), tensor.shape)
         return tensor
-    raise DTypeError(f"rg.nn.init sets a Var or fills an array of NumPy, not {tensor!r:.40}.")
+    raise DTypeError(
+        f"rg.nn.init sets a Var or fills an array of NumPy, not {safe_repr(tensor):.40}."
+    )
 
 
 class _Later:
@@ -92,7 +95,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
     if nonlinearity not in gains:
         raise ParameterError(
-            f"calculate_gain({nonlinearity!r}): the names are 'linear', 'conv1d' to 'conv3d', 'sigmoid', 'tanh', "
+            f"calculate_gain({safe_repr(nonlinearity)}): the names are 'linear', 'conv1d' to 'conv3d', "
+            "'sigmoid', 'tanh', "
             "'relu', 'leaky_relu' and 'selu'."
         )
     return gains[nonlinearity]
@@ -265,7 +269,7 @@ def kaiming_normal_(
 
 def _deviation(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise ParameterError(f"mode={mode!r}: it is 'fan_in' or 'fan_out'.")
+        raise ParameterError(f"mode={safe_repr(mode)}: it is 'fan_in' or 'fan_out'.")
     return calculate_gain(nonlinearity, a) / math.sqrt(fans(_shape(tensor))[mode == "fan_out"])
 
 

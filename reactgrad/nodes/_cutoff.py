@@ -240,7 +240,7 @@ def tolerance(rtol: float = 0.0, atol: float = 0.0) -> Tolerance:
     for name, number in (("rtol", rtol), ("atol", atol)):
         if not isinstance(number, int | float) or not number >= 0:
             raise ParameterError(
-                f"tolerance({name}={number!r}): it must be a number of at least 0."
+                f"tolerance({name}={safe_repr(number)}): it must be a number of at least 0."
             )
     return Tolerance(rtol, atol)
 
@@ -261,7 +261,7 @@ def read_cutoff(cutoff: Any) -> Cutoff | None:
         remember(cutoff)
         return cutoff
     raise ParameterError(
-        f"cutoff={cutoff!r}: write None, 'equal', rg.tolerance(rtol, atol), or a function of "
+        f"cutoff={safe_repr(cutoff)}: write None, 'equal', rg.tolerance(rtol, atol), or a function of "
         "(old, new) that returns whether the value counts as unchanged."
     )
 

@@ -14,7 +14,7 @@ from functools import partial
 from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from reactgrad.scheduler import error_text, is_interrupt
+from reactgrad.scheduler import error_text, is_interrupt, safe_repr
 
 # At most so many decorators around a function, such as ``rg.lift`` itself, are unwrapped.
 MOST_WRAPPERS = 8
@@ -168,5 +168,5 @@ def _walk(text: str, module: ModuleType | None) -> Any:
             raise LookupError(f"{text} goes through something that is no class")
         found = vars(found).get(part)
         if found is None or isinstance(found, ModuleType):
-            raise LookupError(f"it has no function {part!r}")
+            raise LookupError(f"it has no function {safe_repr(part)}")
     return found.__func__ if isinstance(found, staticmethod) else found

@@ -65,6 +65,7 @@ from reactgrad._errors import DTypeError, ParameterError
 from reactgrad.core._observer import Observer, attach
 from reactgrad.core._observers import KINDS
 from reactgrad.reading._value import clean_value
+from reactgrad.scheduler import safe_repr
 
 if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
@@ -125,7 +126,9 @@ def observe(var: Handle, /, callback: Callable[..., Any], kind: str = "changed")
     >>> observer.cancel()
     """
     if kind not in KINDS:
-        raise ParameterError(f"observe(kind={kind!r}): one of {', '.join(map(repr, KINDS))}.")
+        raise ParameterError(
+            f"observe(kind={safe_repr(kind)}): one of {', '.join(map(repr, KINDS))}."
+        )
     if not callable(callback):
         raise DTypeError(f"observe({callback!r:.60}): it takes a function to call.")
     graph = var._graph

@@ -93,6 +93,8 @@ from reactgrad.ops._gradient import DETACH as DETACH
 from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
 from reactgrad.ops._index import ACCUMULATE as ACCUMULATE
 from reactgrad.ops._index import FAN_IN as FAN_IN
+from reactgrad.ops._index import GATHER as GATHER
+from reactgrad.ops._index import GETITEM as GETITEM
 from reactgrad.ops._index import Placed as Placed
 from reactgrad.ops._index import accumulate as accumulate
 from reactgrad.ops._index import accumulated as accumulated
@@ -101,6 +103,11 @@ from reactgrad.ops._join import concatenate as concatenate
 from reactgrad.ops._join import stack as stack
 from reactgrad.ops._layer_norm import layer_norm as layer_norm
 from reactgrad.ops._layout import ALIAS as ALIAS
+from reactgrad.ops._layout import BROADCAST_TO as BROADCAST_TO
+from reactgrad.ops._layout import EXPAND_DIMS as EXPAND_DIMS
+from reactgrad.ops._layout import RESHAPE as RESHAPE
+from reactgrad.ops._layout import SQUEEZE as SQUEEZE
+from reactgrad.ops._layout import TRANSPOSE as TRANSPOSE
 from reactgrad.ops._layout import alias as alias
 from reactgrad.ops._layout import broadcast_to as broadcast_to
 from reactgrad.ops._layout import expand_dims as expand_dims

@@ -9,6 +9,7 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.ops._astype import astype
 from reactgrad.ops._deferred import deferred
+from reactgrad.scheduler import safe_repr
 
 
 @deferred
@@ -17,7 +18,7 @@ def cast_result(name: str, joined: Any, wanted: Any, casting: Any) -> Any:
     wanted = np.dtype(wanted)
     if not np.can_cast(joined.dtype, wanted, casting):
         raise DTypeError(
-            f"{name}(dtype={wanted}) of values of {joined.dtype} is no {casting!r} conversion; write "
+            f"{name}(dtype={wanted}) of values of {joined.dtype} is no {safe_repr(casting)} conversion; write "
             "casting='unsafe' if it is meant."
         )
     return astype(joined, wanted)

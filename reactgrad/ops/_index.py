@@ -53,11 +53,11 @@ def _part(part: Any, operands: list[Any]) -> Any:
         ends = [None if e is None else _integer(e) for e in (part.start, part.stop, part.step)]
         if any(e is None and o is not None for e, o in zip(ends, _ends(part), strict=True)):
             raise DTypeError(
-                f"index {part!r}: slices have integer ends. A Var cannot be one, since the shape "
+                f"index {safe_repr(part)}: slices have integer ends. A Var cannot be one, since the shape "
                 "of the result would depend on its value; use rg.where, or rg.lift."
             )
         if ends[2] == 0:
-            raise ShapeError(f"index {part!r}: the step of a slice cannot be 0.")
+            raise ShapeError(f"index {safe_repr(part)}: the step of a slice cannot be 0.")
         return slice(*ends)
     if isinstance(part, bool | np.bool_) or (number := _integer(part)) is None:
         if isinstance(part, list | tuple) and _holds_vars(part):
@@ -67,13 +67,13 @@ def _part(part: Any, operands: list[Any]) -> Any:
             array = np.array(part)
         except ValueError as error:
             raise ShapeError(
-                f"index {part!r:.60}: nested lists of different lengths ({error})."
+                f"index {safe_repr(part):.60}: nested lists of different lengths ({error})."
             ) from None
         if not array.size and array.dtype.kind == "f":
             array = array.astype(np.intp)
         if array.dtype.kind not in "iub":
             raise DTypeError(
-                f"index {part!r}: an index is made of integers, slices, ..., None, and arrays of "
+                f"index {safe_repr(part)}: an index is made of integers, slices, ..., None, and arrays of "
                 "integers or booleans."
             )
         array.flags.writeable = False
@@ -114,7 +114,7 @@ def infer_part(specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
         else:
             shape = _unknown(one, index, specs[1:])
     except IndexError as error:
-        raise IndexingError(f"index {index!r} of {one!r}: {error}.") from None
+        raise IndexingError(f"index {safe_repr(index)} of {one!r}: {error}.") from None
     return None if by_value else spec(shape, one.dtype, one.device)
 
 
@@ -183,14 +183,14 @@ def _unknown_rows(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[i
     others = [p for i, p in enumerate(parts) if i not in arrays and p is not Ellipsis]
     if len(arrays) > 1 or any(not isinstance(p, slice) or p != slice(None) for p in others):
         raise DTypeError(
-            f"index {index!r} of {one!r}: an array together with other arrays, numbers or parts of "
+            f"index {safe_repr(index)} of {one!r}: an array together with other arrays, numbers or parts of "
             "axes as indices needs known lengths; set the input first."
         )
     (at,) = arrays
     part = parts[at]
     taken = 1 if isinstance(part, Slot) or part.dtype.kind != "b" else part.ndim
     if len(others) + taken > len(shape):
-        raise IndexingError(f"index {index!r} of {one!r}: too many indices.")
+        raise IndexingError(f"index {safe_repr(index)} of {one!r}: too many indices.")
     behind = any(p is Ellipsis for p in parts[:at])
     first = len(shape) - (len(parts) - at - 1) - taken if behind else at
     before, axes, after = shape[:first], shape[first : first + taken], shape[first + taken :]
@@ -213,7 +213,7 @@ def _unknown(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | 
     for part in index.parts if Ellipsis in index.parts else (*index.parts, Ellipsis):
         parts += [slice(None)] * (len(one.shape) - used) if part is Ellipsis else [part]
     if used > len(one.shape):
-        raise IndexingError(f"index {index!r} of {one!r}: too many indices.")
+        raise IndexingError(f"index {safe_repr(index)} of {one!r}: too many indices.")
     shape: list[int | None] = []
     lengths = iter(one.shape)
     for part in parts:
@@ -314,7 +314,7 @@ def index_of(key: Any) -> tuple[Index, list[Any]]:
     operands: list[Any] = [None]  # in front of them stands what is indexed
     index = Index(tuple(_part(p, operands) for p in (key if isinstance(key, tuple) else (key,))))
     if sum(p is Ellipsis for p in index.parts) > 1:
-        raise IndexingError(f"index {index!r}: only one ... can stand in an index.")
+        raise IndexingError(f"index {safe_repr(index)}: only one ... can stand in an index.")
     return index, operands[1:]
 
 

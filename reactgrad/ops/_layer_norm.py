@@ -20,6 +20,7 @@ from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import Axis, axis_of, mean, sum
 from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops._softmax import alike, rowwise
+from reactgrad.scheduler import safe_repr
 
 
 def _average(x: Any, axis: Axis) -> Any:
@@ -194,7 +195,7 @@ def refuse_lengths(name: str, weight: Any) -> None:
     """Refuse the lengths of the normalised axes, which PyTorch takes in the place of weights."""
     if isinstance(weight, list | tuple) and all(type(n) is int for n in weight):
         raise DTypeError(
-            f"{name}: weight={weight!r:.60}. To normalise over the last axes write axis=, as axis=-1 or "
+            f"{name}: weight={safe_repr(weight):.60}. To normalise over the last axes write axis=, as axis=-1 or "
             "axis=(-2, -1); weights are a Var or an array."
         )
 
@@ -238,7 +239,7 @@ def layer_norm(
     """
     if isinstance(eps, bool) or not isinstance(eps, int | float):
         raise DTypeError(
-            f"layer_norm: eps={eps!r:.60}; it is a number, fixed when the node is built."
+            f"layer_norm: eps={safe_repr(eps):.60}; it is a number, fixed when the node is built."
         )
     refuse_lengths("layer_norm", weight)
     y = _standardized(node(x, weight, bias), axis_of(axis), float(eps))

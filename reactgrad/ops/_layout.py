@@ -32,7 +32,7 @@ def _infer_transpose(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     order = normal_axes("transpose", axes, len(shape))
     if len(order) != len(shape) or len(set(order)) != len(shape):
         raise ShapeError(
-            f"transpose of {specs[0]!r} needs each of its {len(shape)} axes once, not {axes!r}."
+            f"transpose of {specs[0]!r} needs each of its {len(shape)} axes once, not {safe_repr(axes)}."
         )
     return _with_shape(specs[0], tuple(shape[i] for i in order))
 
@@ -170,7 +170,7 @@ def reshape(
         return transpose(apply(RESHAPE, (transpose(x),), (lengths[::-1],)))
     if order != "C":
         raise ParameterError(
-            f"reshape(order={order!r}): write 'C' or 'F'; another order would depend on how an array "
+            f"reshape(order={safe_repr(order)}): write 'C' or 'F'; another order would depend on how an array "
             "happens to lie in memory."
         )
     return apply(RESHAPE, (x,), (lengths,))

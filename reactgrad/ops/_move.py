@@ -22,6 +22,7 @@ from reactgrad.backend import (
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
+from reactgrad.scheduler import safe_repr
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -64,12 +65,12 @@ def to(
     for one in targets:
         if isinstance(one, str) and is_device_name(one):
             if device is not None:
-                raise DTypeError(f"x.to was given two devices, {device!r} and {one!r}.")
+                raise DTypeError(f"x.to was given two devices, {safe_repr(device)} and {one!r}.")
             device = one
         else:
             if dtype is not None:
                 raise DTypeError(
-                    f"x.to was given {one!r:.60} beside dtype={dtype!r:.60}. Write a dtype, a device, or one "
+                    f"x.to was given {one!r:.60} beside dtype={safe_repr(dtype):.60}. Write a dtype, a device, or one "
                     "of each: x.to('cuda:0', 'float32')."
                 )
             dtype = one

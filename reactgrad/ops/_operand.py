@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._errors import ShapeError
 from reactgrad.backend import read_dtype
 from reactgrad.nodes._handle import Handle, graph_of, stacked
 from reactgrad.nodes._nested import elements
 from reactgrad.ops._astype import astype
 from reactgrad.ops._layout import known_shape, reshape, spread_like
 from reactgrad.ops._move import to_device
+from reactgrad.scheduler import safe_repr
 
 
 def node(x: Any, *others: Any) -> Any:
@@ -20,8 +22,18 @@ def node(x: Any, *others: Any) -> Any:
     if isinstance(x, Handle):
         return x
     if not isinstance(x, bool | int | float | complex) and not hasattr(x, "__array_namespace__"):
-        x = np.asarray(x)
+        x = _array(x)
     return graph_of((x, *others)).const(x)
+
+
+def _array(x: Any) -> Any:
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise ShapeError(
+            f"an operand was given as nested lists of different lengths, {safe_repr(x):.60} ({error}). An array needs "
+            "rows of one length."
+        ) from None
 
 
 def beside(x: Any, like: Any) -> Any:
@@ -70,7 +82,7 @@ def nodes_of(*operands: Any) -> list[Any]:
 def given(x: Any) -> Any:
     """Return an operand as a node or an array; a list that holds nodes becomes one node."""
     x = stacked(x)
-    return x if isinstance(x, Handle) else np.asarray(x)
+    return x if isinstance(x, Handle) else _array(x)
 
 
 def with_axis(x: Any) -> Any:

@@ -19,6 +19,7 @@ from reactgrad.ops._layout import known_shape, spread
 from reactgrad.ops._operand import in_dtype, node, stretched
 from reactgrad.ops._shapes import normal_axes, size_of
 from reactgrad.ops._where import where as choose
+from reactgrad.scheduler import safe_repr
 
 Axis = int | tuple[int, ...] | None
 
@@ -141,7 +142,7 @@ def _truth(keepdims: Any) -> bool:
     if isinstance(keepdims, np.bool_ | int):
         return bool(keepdims)
     raise ParameterError(
-        f"keepdims={keepdims!r:.60}: it is true or false. A dtype is given by name, dtype=..."
+        f"keepdims={safe_repr(keepdims):.60}: it is true or false. A dtype is given by name, dtype=..."
     )
 
 
@@ -167,7 +168,7 @@ def axis_of(axis: Any) -> Axis:
         raise
     except (AttributeError, TypeError):
         raise ParameterError(
-            f"axis={axis!r:.60}: an axis is an integer, or several in a tuple."
+            f"axis={safe_repr(axis):.60}: an axis is an integer, or several in a tuple."
         ) from None
 
 

@@ -15,6 +15,7 @@ from reactgrad._calls import whole
 from reactgrad._errors import DeviceError, DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.backend._spec import DType, Shape
+from reactgrad.scheduler import safe_repr
 
 
 def shapes_text(specs: Sequence[Spec]) -> str:
@@ -74,7 +75,7 @@ def common_device(name: str, specs: Sequence[Spec]) -> str:
             if device and one.device != device:
                 raise DeviceError(
                     f"{name} has operands on {device} and on {one.device}. Nothing is moved in silence: "
-                    f"write x.to({device!r}) for the operand on {one.device}, or the other way round."
+                    f"write x.to({safe_repr(device)}) for the operand on {one.device}, or the other way round."
                 )
             device = one.device
     return device or specs[0].device
@@ -170,7 +171,7 @@ def normal_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     many = axis if isinstance(axis, tuple | list) else (axis,)
     axes = tuple(normal_axis(name, one, ndim) for one in many)
     if len(set(axes)) != len(axes):
-        raise AxisError(f"{name}: axis {axis!r} names one axis twice.")
+        raise AxisError(f"{name}: axis {safe_repr(axis)} names one axis twice.")
     return axes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from reactgrad._calls import whole
 from reactgrad._errors import ParameterError, ShapeError
@@ -15,6 +15,7 @@ from reactgrad.ops._index import Placed
 from reactgrad.ops._operand import node
 from reactgrad.ops._places import Index
 from reactgrad.ops._shapes import normal_axis
+from reactgrad.scheduler import safe_repr
 
 
 def _infer_split(specs: tuple[Spec, ...], attrs: Attrs, any_length: bool = False) -> Spec:
@@ -172,9 +173,23 @@ def places_to_cut(given: Any) -> Cuts:
         number = int(given.__index__())
     except (AttributeError, TypeError):
         raise ParameterError(
-            f"split({given!r:.60}): say into how many parts, or at which indices to cut; a Var cannot "
+            f"split({safe_repr(given):.60}): say into how many parts, or at which indices to cut; a Var cannot "
             "be one, since shapes would depend on its value. Write its .value for the present number."
         ) from None
-    if number < 1:
-        raise ParameterError(f"split into {number} parts: it needs at least one.")
+    check_count("split", number)
     return number
+
+
+# Of parts, each a node of some 500 bytes.
+_MOST: Final = 10**8
+
+
+def check_count(name: str, count: int) -> None:
+    """Raise ``ParameterError`` for a number of parts that nobody has."""
+    if count < 1:
+        raise ParameterError(f"{name} into {safe_repr(count):.60} parts: it needs at least one.")
+    if count > _MOST:
+        raise ParameterError(
+            f"{name} into {safe_repr(count):.60} parts: each part is a node, and no memory holds so many. The "
+            "number is that of the parts, not their size."
+        )

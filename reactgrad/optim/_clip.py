@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError, ParameterError
 from reactgrad.core._gradients import GradientBlock, Gradients
 from reactgrad.nodes._handle import Handle
-from reactgrad.scheduler import listed
+from reactgrad.scheduler import listed, safe_repr
 from reactgrad.values._quiet import quietly
 
 
@@ -56,7 +56,7 @@ def clip_grad_norm_(
     array([0.6, 0.8])
     """
     if not max_norm >= 0.0:
-        raise ParameterError(f"clip_grad_norm_(max_norm={max_norm!r}) must be at least 0.")
+        raise ParameterError(f"clip_grad_norm_(max_norm={safe_repr(max_norm)}) must be at least 0.")
     found = _Found(parameters)
     if not found.any:
         return 0.0
@@ -101,7 +101,9 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     array([ 6., -7.])
     """
     if not clip_value >= 0.0:
-        raise ParameterError(f"clip_grad_value_(clip_value={clip_value!r}) must be at least 0.")
+        raise ParameterError(
+            f"clip_grad_value_(clip_value={safe_repr(clip_value)}) must be at least 0."
+        )
     found = _Found(parameters)
     if not found.any:
         return

@@ -9,6 +9,7 @@ from typing import Any
 from reactgrad._errors import ParameterError
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.optim._schedules import LRScheduler
+from reactgrad.scheduler import safe_repr
 
 
 class CyclicLR(LRScheduler):
@@ -73,13 +74,15 @@ class CyclicLR(LRScheduler):
         }
         if mode not in modes or scale_mode not in ("cycle", "iterations"):
             raise ParameterError(
-                f"CyclicLR(mode={mode!r}, scale_mode={scale_mode!r}): 'triangular', 'triangular2' or 'exp_range', and "
+                f"CyclicLR(mode={safe_repr(mode)}, scale_mode={safe_repr(scale_mode)}): 'triangular', "
+                "'triangular2' or 'exp_range', and "
                 "'cycle' or 'iterations'."
             )
         down = step_size_up if step_size_down is None else step_size_down
         if step_size_up < 1 or down < 1:
             raise ParameterError(
-                f"CyclicLR(step_size_up={step_size_up!r}, step_size_down={step_size_down!r}): both are at least 1."
+                f"CyclicLR(step_size_up={safe_repr(step_size_up)}, "
+                f"step_size_down={safe_repr(step_size_down)}): both are at least 1."
             )
         if not isinstance(optimizer, Optimizer):
             super().__init__(optimizer)  # says so
@@ -120,6 +123,6 @@ def for_groups(kind: str, name: str, rate: float | list[float], groups: int) -> 
     rates = list(rate) if isinstance(rate, list | tuple) else [rate] * groups
     if len(rates) != groups or not all(math.isfinite(one) for one in rates):
         raise ParameterError(
-            f"{kind}({name}={rate!r:.60}): one number for all groups, or a list of {groups}."
+            f"{kind}({name}={safe_repr(rate):.60}): one number for all groups, or a list of {groups}."
         )
     return [float(one) for one in rates]

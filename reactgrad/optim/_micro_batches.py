@@ -11,6 +11,7 @@ from reactgrad._attributes import OwnAttributes
 from reactgrad._errors import ParameterError
 from reactgrad.optim._clip import scale_grads
 from reactgrad.optim._optimizer import Optimizer
+from reactgrad.scheduler import safe_repr
 
 
 class MicroBatches(OwnAttributes):
@@ -53,10 +54,12 @@ class MicroBatches(OwnAttributes):
     def __init__(self, optimizer: Optimizer, accumulate: int, reduction: str = "mean") -> None:
         if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
             raise ParameterError(
-                f"MicroBatches(accumulate={accumulate!r}) is an integer of at least 1."
+                f"MicroBatches(accumulate={safe_repr(accumulate)}) is an integer of at least 1."
             )
         if reduction not in ("mean", "sum"):
-            raise ParameterError(f"MicroBatches(reduction={reduction!r}): 'mean' or 'sum'.")
+            raise ParameterError(
+                f"MicroBatches(reduction={safe_repr(reduction)}): 'mean' or 'sum'."
+            )
         self.optimizer, self.accumulate, self.pending = optimizer, accumulate, 0
         # Gradients are scaled once, at the step: so `backward` has no argument, and repeats at less cost.
         self._mean = reduction == "mean"
@@ -104,7 +107,8 @@ class MicroBatches(OwnAttributes):
             isinstance(samples, int | float | np.integer | np.floating) and 0 < samples < math.inf
         ):
             raise ParameterError(
-                f"MicroBatches.backward(loss, {samples!r:.40}): the number of samples is positive, as in len(rows)."
+                f"MicroBatches.backward(loss, {safe_repr(samples):.40}): the number of samples is "
+                "positive, as in len(rows)."
             )
         if not self._mean or first:
             return 1.0

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
-from reactgrad._calls import check_names
+from reactgrad._calls import check_names, explain_init
 from reactgrad._errors import DeviceError, GradientError, LoadError, ParameterError, ReactgradError
 from reactgrad._habits import answer, check_assigned, present
 from reactgrad._names_of_torch import OF_OPTIMIZERS
@@ -28,7 +28,7 @@ from reactgrad.optim._params import (
     unique_names,
 )
 from reactgrad.optim._training_step import training_step
-from reactgrad.scheduler import listed
+from reactgrad.scheduler import listed, safe_repr
 from reactgrad.values._quiet import as_before, be_quiet, error_state
 
 Group = dict[str, Any]
@@ -59,6 +59,10 @@ class Optimizer:
     """
 
     OPTIONS: ClassVar[dict[str, Any]] = {"lr": 1e-3}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        explain_init(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
@@ -104,13 +108,13 @@ class Optimizer:
         """Raise ``ParameterError`` for options that make no sense."""
         who = type(self).__name__
         for name in ("lr", "eps", "weight_decay", "momentum", "lr_decay"):
-            value = options.get(name, 0.0)
+            value = _number(who, name, options.get(name, 0.0))
             if not value >= 0.0:
-                raise ParameterError(f"{who}({name}={value!r}) must be at least 0.")
+                raise ParameterError(f"{who}({name}={safe_repr(value)}) must be at least 0.")
         for name in ("rho", "alpha"):
-            value = options.get(name, 0.5)
+            value = _number(who, name, options.get(name, 0.5))
             if not 0.0 <= value <= 1.0:
-                raise ParameterError(f"{who}({name}={value!r}) must be from 0 to 1.")
+                raise ParameterError(f"{who}({name}={safe_repr(value)}) must be from 0 to 1.")
         betas = options.get("betas", (0.0, 0.0))
         if (
             not isinstance(betas, tuple | list)
@@ -118,7 +122,7 @@ class Optimizer:
             or not all(0.0 <= value < 1.0 for value in betas)
         ):
             raise ParameterError(
-                f"{who}(betas={betas!r}): two numbers, and each must be at least 0 and below 1."
+                f"{who}(betas={safe_repr(betas)}): two numbers, and each must be at least 0 and below 1."
             )
 
     def moments(self, group: Group) -> list[str]:
@@ -554,6 +558,13 @@ answer(Optimizer, "opt", OF_OPTIMIZERS)
 
 def _refuse(error: DeviceError, closure: object = None) -> NoReturn:
     raise DeviceError(str(error))
+
+
+def _number(who: str, name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{who}({name}={safe_repr(value):.60}) must be a number.") from None
 
 
 def check_gradients(params: Iterable[Any]) -> None:

@@ -11,6 +11,7 @@ from reactgrad._errors import LoadError, ParameterError
 from reactgrad.optim._cyclic import CyclicLR, for_groups
 from reactgrad.optim._optimizer import Optimizer
 from reactgrad.optim._schedules import LRScheduler
+from reactgrad.scheduler import safe_repr
 
 
 class OneCycleLR(LRScheduler):
@@ -77,7 +78,7 @@ class OneCycleLR(LRScheduler):
             total_steps = epochs * steps_per_epoch
         if anneal_strategy not in ("cos", "linear"):
             raise ParameterError(
-                f"OneCycleLR(anneal_strategy={anneal_strategy!r}): 'cos' or 'linear'."
+                f"OneCycleLR(anneal_strategy={safe_repr(anneal_strategy)}): 'cos' or 'linear'."
             )
         self.total_steps = int(total_steps)
         if not isinstance(optimizer, Optimizer):
@@ -323,11 +324,12 @@ class ReduceLROnPlateau(OwnAttributes):
     ) -> None:
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
             raise ParameterError(
-                f"ReduceLROnPlateau(mode={mode!r}, threshold_mode={threshold_mode!r}): 'min' or 'max', 'rel' or "
+                f"ReduceLROnPlateau(mode={safe_repr(mode)}, "
+                f"threshold_mode={safe_repr(threshold_mode)}): 'min' or 'max', 'rel' or "
                 "'abs'."
             )
         if not factor < 1.0:
-            raise ParameterError(f"ReduceLROnPlateau(factor={factor!r}) must be below 1.")
+            raise ParameterError(f"ReduceLROnPlateau(factor={safe_repr(factor)}) must be below 1.")
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
         self.min_lr, self.eps = min_lr, eps

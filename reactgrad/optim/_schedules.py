@@ -267,7 +267,7 @@ class ConstantLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0.0 <= factor <= 1.0:
-            raise ParameterError(f"ConstantLR(factor={factor!r}): it is from 0 to 1.")
+            raise ParameterError(f"ConstantLR(factor={safe_repr(factor)}): it is from 0 to 1.")
         self.factor, self.total_iters = float(factor), int(total_iters)
         super().__init__(optimizer, last_epoch)
 
@@ -306,7 +306,9 @@ class PolynomialLR(LRScheduler):
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
         if total_iters < 1:
-            raise ParameterError(f"PolynomialLR(total_iters={total_iters!r}) must be at least 1.")
+            raise ParameterError(
+                f"PolynomialLR(total_iters={safe_repr(total_iters)}) must be at least 1."
+            )
         self.total_iters, self.power = int(total_iters), float(power)
         super().__init__(optimizer, last_epoch)
 
@@ -346,7 +348,7 @@ class StepLR(LRScheduler):
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         if step_size < 1:
-            raise ParameterError(f"StepLR(step_size={step_size!r}) must be at least 1.")
+            raise ParameterError(f"StepLR(step_size={safe_repr(step_size)}) must be at least 1.")
         self.step_size, self.gamma = int(step_size), float(gamma)
         super().__init__(optimizer, last_epoch)
 
@@ -438,7 +440,8 @@ class LinearLR(LRScheduler):
     ) -> None:
         if not 0.0 < start_factor <= 1.0 or not 0.0 <= end_factor <= 1.0:
             raise ParameterError(
-                f"LinearLR(start_factor={start_factor!r}, end_factor={end_factor!r}): the first is above 0, both "
+                f"LinearLR(start_factor={safe_repr(start_factor)}, "
+                f"end_factor={safe_repr(end_factor)}): the first is above 0, both "
                 "are at most 1."
             )
         self.start_factor, self.end_factor = float(start_factor), float(end_factor)
@@ -472,7 +475,7 @@ class CosineAnnealingLR(LRScheduler):
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         if T_max < 1:
-            raise ParameterError(f"CosineAnnealingLR(T_max={T_max!r}) must be at least 1.")
+            raise ParameterError(f"CosineAnnealingLR(T_max={safe_repr(T_max)}) must be at least 1.")
         self.T_max, self.eta_min = int(T_max), float(eta_min)
         super().__init__(optimizer, last_epoch)
 
@@ -510,7 +513,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ) -> None:
         if T_0 < 1 or T_mult < 1:
             raise ParameterError(
-                f"CosineAnnealingWarmRestarts(T_0={T_0!r}, T_mult={T_mult!r}): both are at least 1."
+                f"CosineAnnealingWarmRestarts(T_0={safe_repr(T_0)}, T_mult={safe_repr(T_mult)}): both are at least 1."
             )
         self.T_0, self.T_mult, self.eta_min = int(T_0), int(T_mult), float(eta_min)
         super().__init__(optimizer, last_epoch)

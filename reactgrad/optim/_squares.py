@@ -12,6 +12,7 @@ from reactgrad.optim._arrays import Arrays
 from reactgrad.optim._bucket import Bucket
 from reactgrad.optim._decay import coupled
 from reactgrad.optim._optimizer import Group, Optimizer
+from reactgrad.scheduler import safe_repr
 
 
 class RMSprop(Optimizer):
@@ -155,7 +156,7 @@ class Adagrad(Optimizer):
         first = options["initial_accumulator_value"]
         if not first >= 0.0:
             raise ParameterError(
-                f"Adagrad(initial_accumulator_value={first!r}) must be at least 0."
+                f"Adagrad(initial_accumulator_value={safe_repr(first)}) must be at least 0."
             )
 
     def moments(self, group: Group) -> list[str]:

@@ -15,7 +15,7 @@ from reactgrad.optim._clip import clip_grad_norm_
 from reactgrad.reading._reader import Reader
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._value import hand_out
-from reactgrad.scheduler import Repeat
+from reactgrad.scheduler import Repeat, safe_repr
 from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Lease
 
@@ -164,5 +164,5 @@ def training_step(
         )
     checked: Reader = graph.reader(*wanted, feeds=feeds)
     if clip is not None and not clip >= 0.0:
-        raise ParameterError(f"training_step(max_norm={clip!r:.40}) must be at least 0.")
+        raise ParameterError(f"training_step(max_norm={safe_repr(clip):.40}) must be at least 0.")
     return TrainingStep(opt, checked._wanted, checked._leaves, clip)

@@ -13,6 +13,7 @@ from reactgrad.build._key import new_key
 from reactgrad.nodes._handle import Handle, apply, graph_of
 from reactgrad.ops import less
 from reactgrad.random._draw import METHOD, Draw, Shape, shape_of
+from reactgrad.scheduler import safe_repr
 
 
 def _drawn(
@@ -80,8 +81,9 @@ def _check_bounds(low: Any, high: Any, endpoint: bool) -> None:
     """Raise if there is no integer between bounds that are known; those of nodes are checked by the draw."""
     if isinstance(low, int) and isinstance(high, int) and (high < low if endpoint else high <= low):
         raise ParameterError(
-            f"rg.random.integers({low}, {high}): there is no integer from {low} "
-            + (f"up to {high}" if endpoint else f"to below {high}")
+            f"rg.random.integers({safe_repr(low)}, {safe_repr(high)}): there is no integer from {safe_repr(low)} "
+            + ("up to " if endpoint else "to below ")
+            + safe_repr(high)
             + ". The lower bound comes first; a single number is the upper one, and the shape is written shape=."
         )
 

@@ -15,6 +15,7 @@ from reactgrad.ops.neural._space import each
 from reactgrad.ops.reductions import argmax
 from reactgrad.random._draw import Draw
 from reactgrad.random._dropout import _floats
+from reactgrad.scheduler import safe_repr
 
 
 def fractional_max_pool(
@@ -73,7 +74,7 @@ def _output(name: str, axes: int, lengths: Any, size: Any, ratio: Any) -> tuple[
     ratios = ratio if isinstance(ratio, tuple | list) else (ratio,) * axes
     if len(ratios) != axes or not all(0.0 < one < 1.0 for one in ratios):
         raise ParameterError(
-            f"{name}(output_ratio={ratio!r:.60}): a number between 0 and 1, or one for each of {axes} axes."
+            f"{name}(output_ratio={safe_repr(ratio):.60}): a number between 0 and 1, or one for each of {axes} axes."
         )
     return tuple(int(n * one) for n, one in zip(lengths, ratios, strict=True))
 

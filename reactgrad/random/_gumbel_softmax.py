@@ -9,6 +9,7 @@ from reactgrad._errors import ParameterError
 from reactgrad.ops import where
 from reactgrad.random._draw import Draw
 from reactgrad.random._dropout import _floats
+from reactgrad.scheduler import safe_repr
 
 
 def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Any:
@@ -45,7 +46,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     """
     if not tau > 0.0:
         raise ParameterError(
-            f"gumbel_softmax(tau={tau!r:.40}): the temperature is positive, as in tau=1.0."
+            f"gumbel_softmax(tau={safe_repr(tau):.40}): the temperature is positive, as in tau=1.0."
         )
     x = _floats("gumbel_softmax", logits, 0.0)
     draw = Draw("gumbel_softmax", None, None, x.dtype, graph=x._graph)

@@ -26,6 +26,7 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST
 from reactgrad.nodes._site import is_ours, site_text, user_level
 from reactgrad.ops._index import GETITEM
+from reactgrad.scheduler import safe_repr
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -108,7 +109,7 @@ class implicit_values(ContextDecorator):
     def __init__(self, treatment: Treatment) -> None:
         if treatment not in _TREATMENTS:
             raise ParameterError(
-                f"implicit_values({treatment!r:.60}): write 'raise', 'warn' or 'allow'."
+                f"implicit_values({safe_repr(treatment):.60}): write 'raise', 'warn' or 'allow'."
             )
         self._treatment: Treatment = treatment
         self._before: Treatment | None = _setting[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from reactgrad._errors import Cancelled, ParameterError
 from reactgrad.core._core import Core
-from reactgrad.scheduler import FAILED, Serial, Threads, block
+from reactgrad.scheduler import FAILED, Serial, Threads, block, safe_repr
 
 # Seconds between two calls of `cancel`.
 AGAIN = 0.05
@@ -107,7 +107,7 @@ def read_executor(executor: Any) -> Threads | None:
     if isinstance(executor, Threads):
         return executor
     raise ParameterError(
-        f"executor={executor!r:.60}: write rg.Threads(n) for n threads, or rg.Serial()."
+        f"executor={safe_repr(executor):.60}: write rg.Threads(n) for n threads, or rg.Serial()."
     )
 
 
@@ -116,6 +116,6 @@ def read_timeout(timeout: Any) -> float | None:
     number = isinstance(timeout, int | float | np.integer | np.floating)
     if not number or isinstance(timeout, bool) or math.isnan(timeout):
         raise ParameterError(
-            f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
+            f"forward(timeout={safe_repr(timeout):.60}): it is a number of seconds, or None for no limit."
         )
     return None if timeout >= threading.TIMEOUT_MAX else float(timeout)

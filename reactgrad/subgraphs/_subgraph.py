@@ -26,7 +26,7 @@ from reactgrad.nodes._handle import Handle, entered, graph_of
 from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._op import FEED
 from reactgrad.reading._refresh import follow_rules
-from reactgrad.scheduler import add_note
+from reactgrad.scheduler import add_note, safe_repr
 from reactgrad.subgraphs._arguments import _feeds, _read, _structure, as_array, surroundings
 from reactgrad.subgraphs._feeds import _feed
 from reactgrad.subgraphs._instance import Instance
@@ -239,5 +239,7 @@ def subgraph(function: Any = None) -> Any:
     if function is None:
         return subgraph
     if not callable(function):
-        raise DTypeError(f"subgraph takes a function that builds nodes, not {function!r:.60}.")
+        raise DTypeError(
+            f"subgraph takes a function that builds nodes, not {safe_repr(function):.60}."
+        )
     return Subgraph(function)

@@ -17,6 +17,7 @@ from reactgrad.functions._perturbed import nearby
 from reactgrad.graph._detached import DetachedVar
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops import alias
+from reactgrad.scheduler import safe_repr
 from reactgrad.transforms._trace import (
     Arguments,
     TracedGraph,
@@ -295,7 +296,7 @@ def _positions(argnums: Any, count: int, what: str) -> tuple[int, ...]:
     for i in wanted:
         if not -count <= i < count:
             raise GradientError(
-                f"{what}: argnums={argnums!r}, and it was called with {count} positional "
+                f"{what}: argnums={safe_repr(argnums)}, and it was called with {count} positional "
                 "arguments; they count from 0."
             )
     return tuple(i % count for i in wanted)
@@ -312,7 +313,7 @@ def _second_argnums(second: Any, argnums: Any) -> Any:
         or any(isinstance(i, bool) or not isinstance(i, int) for i in many)
     ):
         raise DTypeError(
-            f"argnums={given!r:.60}: say by position which arguments of the function to "
+            f"argnums={safe_repr(given):.60}: say by position which arguments of the function to "
             "differentiate for, argnums=0 or argnums=(0, 2). At an array, call what this gives: "
             "rg.grad(fn)(array), and so for rg.hessian and the others. To differentiate for a node, "
             "pass a Var first: rg.grad(fn(x), x)."

@@ -320,6 +320,9 @@ def stays(number: Any, dtype: Any, device: str) -> bool:
     return type(number) is float and (dtype is _FLOAT64 or (device != "cpu" and dtype.kind == "f"))
 
 
+_MOST = int(np.finfo(np.float64).max)
+
+
 class NumberError(ReactgradError, OverflowError):
     """A Python number does not fit the dtype of the array beside it."""
 
@@ -329,16 +332,21 @@ def as_array(op: Op, device: Any, number: Any, dtype: Any) -> Any:
     try:
         array = np.array([number] if op.elementwise else number, dtype)
     except OverflowError as error:
-        if op.any_number:
+        if op.any_number and dtype.kind in "biu":
             return number  # NumPy compares with integers of any size
         raise _overflow(number, dtype) from error
     return device.asarray(array, dtype)
 
 
 def _overflow(number: Any, dtype: Any) -> NumberError:
+    instead = (
+        "no float64 is so large, and np.inf stands for infinity"
+        if dtype.kind in "fc" and abs(number) > _MOST
+        else "Convert the array first, x.astype('int64') or x.astype('float64')"
+    )
     return NumberError(
         f"the Python number {safe_repr(number):.60} does not fit into {dtype}, the dtype of the array beside "
-        "it. Convert the array first, x.astype('int64') or x.astype('float64')."
+        f"it. {instead[0].upper()}{instead[1:]}."
     )
 
 

@@ -41,7 +41,7 @@ def read_pattern(what: str, shape: Any, dtype: Any, device: str = "cpu") -> Spec
     for n in lengths:
         if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
             raise ShapeError(
-                f"{what}: shape={shape!r} must be made of integers of at least 0, or None for a "
+                f"{what}: shape={safe_repr(shape)} must be made of integers of at least 0, or None for a "
                 "length that may vary."
             )
     wanted = np.dtype(np.float64) if dtype is None else dtype

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.scheduler import safe_repr
 from reactgrad.whatif._errors import GoalError, ScenarioError
 from reactgrad.whatif._inputs import input_of, is_float, number_of
 from reactgrad.whatif._table import as_text
@@ -214,7 +215,9 @@ def goal_seek(
     low, high = _bounds(xs, bounds)
     at = model.start() if start is None else np.array([float(one) for one in np.ravel(start)])
     if len(at) != len(xs):
-        raise ScenarioError(f"start={start!r}: give one number for each of the {len(xs)} inputs.")
+        raise ScenarioError(
+            f"start={safe_repr(start)}: give one number for each of the {len(xs)} inputs."
+        )
     at = np.clip(at, low, high)
     idle = [one.label for one, used in zip(xs, model.used(), strict=True) if not used]
     if idle:
@@ -253,12 +256,12 @@ def _bounds(xs: list[rg.Var], bounds: Any) -> tuple[Any, Any]:
         pairs = [tuple(pairs)]
     if len(pairs) != len(xs) or any(len(pair) != 2 for pair in pairs):
         raise ScenarioError(
-            f"bounds={bounds!r}: give a pair (low, high) for each of the {len(xs)} inputs."
+            f"bounds={safe_repr(bounds)}: give a pair (low, high) for each of the {len(xs)} inputs."
         )
     low = np.array([-np.inf if pair[0] is None else float(pair[0]) for pair in pairs])
     high = np.array([np.inf if pair[1] is None else float(pair[1]) for pair in pairs])
     if not np.all(low < high):
-        raise ScenarioError(f"bounds={bounds!r}: the low end must lie below the high one.")
+        raise ScenarioError(f"bounds={safe_repr(bounds)}: the low end must lie below the high one.")
     return low, high
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import reactgrad as rg
 from reactgrad.core._handles import handle
 from reactgrad.nodes._op import Leaf
+from reactgrad.scheduler import safe_repr
 from reactgrad.whatif._errors import ScenarioError
 
 
@@ -25,9 +26,9 @@ def outputs_of(given: Any) -> dict[str, rg.Var]:
     elif isinstance(given, Mapping):
         found = {str(label): var for label, var in given.items()}
     elif isinstance(given, Iterable) and not isinstance(given, str):
-        found = {getattr(var, "label", repr(var)): var for var in given}
+        found = {getattr(var, "label", None) or safe_repr(var): var for var in given}
     else:
-        found = {repr(given): given}
+        found = {safe_repr(given): given}
     wrong = [label for label, var in found.items() if not isinstance(var, rg.Var)]
     if wrong or not found:
         raise ScenarioError(

@@ -12,6 +12,7 @@ import numpy as np
 import reactgrad as rg
 from reactgrad._habits import answer
 from reactgrad._names_of_pandas import OF_DRAWS
+from reactgrad.scheduler import safe_repr
 from reactgrad.whatif._batch import batch_of
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, outputs_of
@@ -228,7 +229,9 @@ def monte_carlo(
     named = outputs_of(outputs)
     graph: rg.Graph = next(iter(named.values())).graph
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-        raise ScenarioError(f"samples={samples!r}: write the number of draws, such as 10_000.")
+        raise ScenarioError(
+            f"samples={safe_repr(samples)}: write the number of draws, such as 10_000."
+        )
     if not isinstance(distributions, Mapping) or not distributions:
         raise ScenarioError(
             'monte_carlo needs a distribution for at least one input, such as {spot: ("normal", 100.0, 5.0)}.'
@@ -282,13 +285,15 @@ def draw(x: rg.Var, j: int, given: Any, n: int, seed: int) -> np.ndarray[Any, An
             found = rng.choice(np.asarray(given), n)
         else:
             raise ScenarioError(
-                f"{x.label!r} was given {given!r}, which is no distribution. Write "
+                f"{x.label!r} was given {safe_repr(given)}, which is no distribution. Write "
                 '("normal", mean, std), a function of (rng, n), a frozen distribution of SciPy, or an array.'
             )
     except (TypeError, ValueError) as error:
         if isinstance(error, ScenarioError):
             raise
-        raise ScenarioError(f"{x.label!r}: {given!r} cannot be drawn from: {error}") from error
+        raise ScenarioError(
+            f"{x.label!r}: {safe_repr(given)} cannot be drawn from: {error}"
+        ) from error
     found = np.asarray(found)
     if found.shape[:1] != (n,):
         raise ScenarioError(
@@ -315,7 +320,8 @@ def _correlated(
     for pair, rho in correlation.items():
         if not isinstance(pair, tuple) or len(pair) != 2 or not -1.0 < rho < 1.0:
             raise ScenarioError(
-                f"correlation: {pair!r}: {rho!r} is no pair of inputs with a number between -1 and 1: write "
+                f"correlation: {safe_repr(pair)}: {safe_repr(rho)} is no pair of inputs with a number "
+                "between -1 and 1: write "
                 "{(spot, vol): -0.6}."
             )
         a, b = (input_of(graph, key) for key in pair)

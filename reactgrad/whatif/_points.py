@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.scheduler import safe_repr
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of
 
@@ -80,8 +81,8 @@ def _sequence(var: rg.Var, given: Any) -> Sequence[Any]:
         return given.tolist() if given.dtype.kind in "fiub" else list(given)
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable) or np.ndim(given) == 0:  # type: ignore[arg-type]
         raise ScenarioError(
-            f"{var.label!r} was given {given!r}, which is one value: write the values to try as a list, "
-            f"such as [{given!r}]."
+            f"{var.label!r} was given {safe_repr(given)}, which is one value: write the values to try as a list, "
+            f"such as [{safe_repr(given)}]."
         )
     return list(given)
 

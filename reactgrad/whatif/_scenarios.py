@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import reactgrad as rg
+from reactgrad.scheduler import safe_repr
 from reactgrad.whatif._batch import batch_of
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, is_float, outputs_of
@@ -93,7 +94,7 @@ def scenarios(
     wanted = wanted_of(graph, points.inputs, gradients)
     if errors not in ("raise", "keep"):
         raise ScenarioError(
-            f"errors={errors!r}: write 'raise', or 'keep' to go on with the next scenario."
+            f"errors={safe_repr(errors)}: write 'raise', or 'keep' to go on with the next scenario."
         )
     sweep = Sweep(
         graph,
@@ -130,6 +131,6 @@ def number_of_workers(workers: int | rg.Threads) -> int:
     size = workers.size if isinstance(workers, rg.Threads) else workers
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise ScenarioError(
-            f"workers={workers!r}: write a number of threads, such as 4, or rg.Threads(4)."
+            f"workers={safe_repr(workers)}: write a number of threads, such as 4, or rg.Threads(4)."
         )
     return size

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.scheduler import safe_repr
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, inputs_behind, is_float
 from reactgrad.whatif._ranking import Ranking
@@ -213,7 +214,7 @@ def sensitivities(
                 "values of it with scenarios or tornado."
             )
     if by not in ("effect", "gradient", "percent"):
-        raise ScenarioError(f"by={by!r}: write 'effect', 'gradient' or 'percent'.")
+        raise ScenarioError(f"by={safe_repr(by)}: write 'effect', 'gradient' or 'percent'.")
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ScenarioError(f"top={top!r}: write how many rows to keep, such as 10.")
     named: dict[rg.Var, tuple[float, str]] = {}
@@ -231,7 +232,8 @@ def _unit(x: rg.Var, given: Any) -> tuple[float, str]:
     size, name = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
     if isinstance(size, str | bool) or not isinstance(size, int | float | np.number):
         raise ScenarioError(
-            f"the unit of {x.label!r} is {given!r}: write how large one is, such as 0.01, or with a name, such as "
+            f"the unit of {x.label!r} is {safe_repr(given)}: write how large one is, such as 0.01, or "
+            "with a name, such as "
             '(0.01, "cent"); "bp" and "%" are known.'
         )
     return float(size), str(name)

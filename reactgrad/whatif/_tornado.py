@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.scheduler import safe_repr
 from reactgrad.whatif._errors import ScenarioError
 from reactgrad.whatif._inputs import input_of, inputs_behind, is_float, number_of
 from reactgrad.whatif._ranking import Ranking
@@ -201,7 +202,7 @@ def tornado(
             f"{{x: {inputs!r}}} or amount={inputs!r}" if isinstance(inputs, int | float) else "[x]"
         )
         raise ScenarioError(
-            f"tornado was given {inputs!r} for its inputs, which are several: write tornado(y, {wanted})."
+            f"tornado was given {safe_repr(inputs)} for its inputs, which are several: write tornado(y, {wanted})."
         )
     given = inputs if isinstance(inputs, Mapping) else dict.fromkeys(inputs, amount)
     base = graph.fork()

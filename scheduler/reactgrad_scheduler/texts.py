@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 MOST_LETTERS = 2000  # of a message
 MOST_OF_A_WORD = 100  # of a name or value in a message that gets too long otherwise
@@ -60,14 +61,25 @@ def safe_repr(value: object) -> str:
 
     Examples
     --------
-    >>> safe_repr([1]), safe_repr(10**6000)
-    ('[1]', '<int of 19932 bits>')
+    >>> safe_repr([1]), safe_repr(10**6000), safe_repr((2, 10**6000))
+    ('[1]', '<int of 19932 bits>', '(2, <int of 19932 bits>)')
     """
+    return _repr(value, 4)
+
+
+def _repr(value: object, depth: int) -> str:
+    """Return the same; lists and tuples that hold what raises are written to this depth."""
     try:
         return repr(value)
     except Exception as error:
         if isinstance(value, int):
             return f"<int of {value.bit_length()} bits>"
+        if depth and isinstance(value, tuple | list):
+            some = cast("Sequence[object]", value)
+            inside = ", ".join([_repr(one, depth - 1) for one in some])
+            if isinstance(value, list):
+                return f"[{inside}]"
+            return f"({inside},)" if len(some) == 1 else f"({inside})"
         return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
 
 

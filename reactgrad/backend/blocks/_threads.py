@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from reactgrad._errors import ReactgradError, ReactgradWarning
 from reactgrad.backend.blocks import _jobs
+from reactgrad.scheduler import safe_repr
 
 T = TypeVar("T")
 
@@ -49,6 +50,9 @@ def get_num_threads() -> int:
     return _count
 
 
+_MOST = 10_000  # threads: more than any machine runs at the same time
+
+
 def set_num_threads(count: int) -> None:
     """Set the number of threads that compute large arrays, the calling one among them.
 
@@ -77,12 +81,12 @@ def set_num_threads(count: int) -> None:
     global _count, _initial
     try:
         number = count.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):
         number = 0
-    if number < 1 or isinstance(count, bool):
+    if not 1 <= number <= _MOST or isinstance(count, bool):
         raise ThreadCountError(
-            f"set_num_threads({count!r}): a number of threads is an integer, 1 or more; 1 computes "
-            "in the calling thread alone."
+            f"set_num_threads({safe_repr(count)}): a number of threads is an integer, 1 or more "
+            f"and at most {_MOST:,}; 1 computes in the calling thread alone."
         )
     if _initial is None:
         _initial = _count or _count_by_environment(warn=False)

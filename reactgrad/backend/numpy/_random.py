@@ -89,7 +89,7 @@ def _bind_method(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Cal
         found = [_on_host(one) for one in operands]
         try:
             drawn = getattr(stream(key, attrs[-1]), method)(*found, size=size, **options)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise _refused(method, error) from None
         _assign(out, np.asarray(drawn).astype(str(out.dtype).rpartition(".")[2], copy=False))
 

@@ -17,6 +17,7 @@ import numpy as np
 from reactgrad._errors import IndexingError
 from reactgrad.backend._parts import check_numbers, no_element, numbers_in
 from reactgrad.backend.numpy._sums import WIDER
+from reactgrad.scheduler import safe_repr
 
 Array = np.ndarray[Any, Any]
 
@@ -84,7 +85,9 @@ def _gather(x: Array, indices: Sequence[Array], out: Array | None, index: Any) -
     except IndexingError:
         raise
     except IndexError as error:
-        raise IndexingError(f"index {index!r} of a value of shape {x.shape}: {error}.") from None
+        raise IndexingError(
+            f"index {safe_repr(index)} of a value of shape {x.shape}: {error}."
+        ) from None
     if out is None:
         return found
     out[...] = found

@@ -17,6 +17,7 @@ from reactgrad.nn._packed import checked_lengths, cut
 from reactgrad.nodes._handle import Handle
 from reactgrad.ops.arrangement import pad as pad_array
 from reactgrad.ops.arrangement import swapaxes
+from reactgrad.scheduler import safe_repr
 
 
 def _turned(x: Any) -> Any:
@@ -146,7 +147,7 @@ def pad_sequence(
     """
     if padding_side not in ("right", "left"):
         raise ParameterError(
-            f"pad_sequence(padding_side={padding_side!r:.40}): it is 'right' or 'left'."
+            f"pad_sequence(padding_side={safe_repr(padding_side):.40}): it is 'right' or 'left'."
         )
     found = [_rows(one) for one in sequences]
     shapes = {one.shape[1:] for one in found}

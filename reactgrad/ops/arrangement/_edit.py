@@ -25,6 +25,7 @@ from reactgrad.ops._lengths import (
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axes, normal_axis
+from reactgrad.scheduler import safe_repr
 
 
 def _along(x: Any, axis: int, key: Any) -> Any:
@@ -51,7 +52,9 @@ def _index(name: str, obj: Any) -> Any:
     if not found.size and found.dtype.kind == "f":
         found = found.astype(np.intp)
     if found.dtype.kind not in "iub":
-        raise DTypeError(f"{name} at {obj!r:.60}: places are integers, slices or booleans.")
+        raise DTypeError(
+            f"{name} at {safe_repr(obj):.60}: places are integers, slices or booleans."
+        )
     return found
 
 
@@ -258,7 +261,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     filt = node(filt)
     ends = "".join(sorted(trim.lower())) if isinstance(trim, str) else ""
     if ends not in ("f", "b", "bf"):
-        raise ParameterError(f"trim_zeros(trim={trim!r}): write 'f', 'b' or 'fb'.")
+        raise ParameterError(f"trim_zeros(trim={safe_repr(trim)}): write 'f', 'b' or 'fb'.")
     ndim = filt.ndim
     result = filt
     for at in normal_axes("trim_zeros", axis_of(axis), ndim):

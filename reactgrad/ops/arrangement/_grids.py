@@ -14,6 +14,7 @@ from reactgrad.ops._layout import _in_memory, alias, reshape
 from reactgrad.ops._lengths import AXIS_NUMBERS
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import broadcast
+from reactgrad.scheduler import safe_repr
 
 
 def _infer_beside(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -114,7 +115,7 @@ def meshgrid(
            [20, 20, 20]])
     """
     if indexing not in ("xy", "ij"):
-        raise ParameterError(f"meshgrid(indexing={indexing!r}): write 'xy' or 'ij'.")
+        raise ParameterError(f"meshgrid(indexing={safe_repr(indexing)}): write 'xy' or 'ij'.")
     places = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         places[:2] = 1, 0

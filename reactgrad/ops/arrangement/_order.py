@@ -18,6 +18,7 @@ from reactgrad.ops._layout import alias, transpose
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import AxisError, normal_axes, normal_axis
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_arrangement.register, _standard.register)
 
@@ -313,7 +314,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     m = node(m)
     plane = normal_axes("rot90", _axes(axes), m.ndim)
     if len(plane) != 2:
-        raise ShapeError(f"rot90 turns in the plane of two axes, not of {axes!r}.")
+        raise ShapeError(f"rot90 turns in the plane of two axes, not of {safe_repr(axes)}.")
     k = whole("rot90", "k", k) % 4
     if k == 0:
         return alias(m)

@@ -17,6 +17,7 @@ from reactgrad.ops._layout import alias
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.arrangement._pad_by_values import constant_by_nodes, linear_ramp, statistic
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_pad.register, on_host(("pad", "pad_back")))
 
@@ -42,7 +43,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         for axis, (n, width) in enumerate(zip(one.shape, widths, strict=True)):
             if n == 0 and any(width):
                 raise ShapeError(
-                    f"pad(mode={mode!r}): axis {axis} of {one!r} has no element that its border could follow "
+                    f"pad(mode={safe_repr(mode)}): axis {axis} of {one!r} has no element that its border could follow "
                     "from; use mode='constant'."
                 )
     shape = [
@@ -133,7 +134,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         return statistic(x, widths, mode, pairs(kwargs.get("stat_length"), x.ndim))
     odd = kwargs.get("reflect_type", "even")
     if odd not in ("even", "odd"):
-        raise ParameterError(f"pad(reflect_type={odd!r}): write 'even' or 'odd'.")
+        raise ParameterError(f"pad(reflect_type={safe_repr(odd)}): write 'even' or 'odd'.")
     constants: Any = ()
     if mode == "constant":
         constants = pairs(kwargs.get("constant_values", 0), x.ndim)
@@ -153,11 +154,11 @@ def _check(mode: Any, given: dict[str, Any]) -> None:
         )
     if not isinstance(mode, str) or (mode not in _KEYWORDS and mode not in OF_ELEMENTS):
         raise ParameterError(
-            f"pad(mode={mode!r:.60}): write one of {', '.join(sorted({*_KEYWORDS, *OF_ELEMENTS}))}."
+            f"pad(mode={safe_repr(mode):.60}): write one of {', '.join(sorted({*_KEYWORDS, *OF_ELEMENTS}))}."
         )
     for name in given:
         if name != _KEYWORDS.get(mode):
-            raise ParameterError(f"pad(mode={mode!r}) takes no {name}.")
+            raise ParameterError(f"pad(mode={safe_repr(mode)}) takes no {name}.")
 
 
 def _widths(given: Any, ndim: int) -> Widths:
@@ -170,10 +171,10 @@ def _widths(given: Any, ndim: int) -> Widths:
         given = by_axis or 0
     numbers = np.asarray(given)
     if numbers.size and numbers.dtype.kind not in "iu":
-        raise ParameterError(f"pad by {given!r:.60}: widths are integers.")
+        raise ParameterError(f"pad by {safe_repr(given):.60}: widths are integers.")
     if numbers.size and numbers.min() < 0:
         raise ShapeError(
-            f"pad by {given!r:.60}: a width cannot be negative; slice instead, x[1:-1]."
+            f"pad by {safe_repr(given):.60}: a width cannot be negative; slice instead, x[1:-1]."
         )
     return tuple([(int(left), int(right)) for left, right in pairs(given, ndim)])
 
@@ -198,7 +199,7 @@ def pairs(given: Any, ndim: int) -> tuple[tuple[Any, Any], ...]:
         whole = np.broadcast_to(table, (ndim, 2))
     except ValueError:
         raise ShapeError(
-            f"pad: {given!r:.60} says nothing for {ndim} axes; give one number, a pair, or a pair for each axis."
+            f"pad: {safe_repr(given):.60} says nothing for {ndim} axes; give one number, a pair, or a pair for each axis."
         ) from None
     return tuple([(one, other) for one, other in whole])
 

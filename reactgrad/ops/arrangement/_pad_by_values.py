@@ -19,6 +19,7 @@ from reactgrad.ops._reduce import max as largest
 from reactgrad.ops._reduce import mean
 from reactgrad.ops._reduce import min as smallest
 from reactgrad.ops.arrangement._repeat import repeat
+from reactgrad.scheduler import safe_repr
 
 Pairs = Sequence[tuple[Any, Any]]
 
@@ -80,7 +81,9 @@ def statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
         if given is not None and given < 0:
             raise ShapeError(f"pad(stat_length={given}): a length cannot be negative.")
         if there == 0 or (given == 0 and mode in ("maximum", "minimum")):
-            raise ShapeError(f"pad(mode={mode!r}): a statistic of no elements along axis {axis}.")
+            raise ShapeError(
+                f"pad(mode={safe_repr(mode)}): a statistic of no elements along axis {axis}."
+            )
         if mode in ("mean", "median"):  # the others refuse an axis without elements themselves
             x = with_least(f"pad(mode={mode!r})", x, axis, 1)
         # A slice of more elements than there are has all. The last 0 are no slice from the end.

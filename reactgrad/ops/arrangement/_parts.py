@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import ParameterError, ShapeError
+from reactgrad._errors import ShapeError
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.ops._deferred import deferred, deferred_each, needs_axes
 from reactgrad.ops._index import getitem
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
-from reactgrad.ops._split import ARRAY_SPLIT, places_to_cut, split, unbind
+from reactgrad.ops._split import ARRAY_SPLIT, check_count, places_to_cut, split, unbind
 
 
 def _cut(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
@@ -60,8 +60,7 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
     number = indices_or_sections
     if not isinstance(number, Handle) and hasattr(number, "__index__") and not np.ndim(number):
         count = int(number.__index__())  # type: ignore[union-attr]
-        if count < 1:
-            raise ParameterError(f"array_split into {count} parts: it needs at least one.")
+        check_count("array_split", count)
         at = normal_axis("array_split", axis, ary.ndim)
         return [apply(ARRAY_SPLIT, (ary,), (count, at, part)) for part in range(count)]
     return list(split(ary, number, axis))

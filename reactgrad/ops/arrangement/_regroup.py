@@ -13,6 +13,7 @@ from reactgrad.ops._deferred import deferred, deferred_each
 from reactgrad.ops._layout import alias, like_shape, reshape, shape_attr, share_memory
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis, size_of
+from reactgrad.scheduler import safe_repr
 
 
 def _infer_regroup(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -127,7 +128,7 @@ def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C
     if order != "C":
         if (start_dim, end_dim) != (0, -1):
             raise ParameterError(
-                f"flatten(order={order!r}) takes all axes together, not some of them."
+                f"flatten(order={safe_repr(order)}) takes all axes together, not some of them."
             )
         return ravel(x, order)
     if not x.ndim:
@@ -177,7 +178,9 @@ def unflatten(x: Any, axis: int, sizes: int | tuple[int, ...]) -> Any:
     x = node(x)
     lengths = shape_attr("unflatten", tuple(sizes) if isinstance(sizes, list) else sizes)
     if lengths.count(-1) > 1 or any(n < -1 for n in lengths):
-        raise ShapeError(f"unflatten to {sizes!r}: lengths are not negative, except one -1.")
+        raise ShapeError(
+            f"unflatten to {safe_repr(sizes)}: lengths are not negative, except one -1."
+        )
     return apply(REGROUP, (x,), (normal_axis("unflatten", axis, x.ndim), 1, lengths))
 
 

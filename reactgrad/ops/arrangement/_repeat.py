@@ -24,6 +24,7 @@ from reactgrad.ops._lengths import AXIS_NUMBERS, with_length
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum as total
 from reactgrad.ops._shapes import normal_axis
+from reactgrad.scheduler import safe_repr
 
 # --- the whole several times -------------------------------------------------------------------
 
@@ -85,7 +86,9 @@ def tile(A: Any, reps: int | tuple[int, ...]) -> Any:
     """
     often = shape_attr("tile", tuple(reps) if np.iterable(reps) else reps)
     if any(rep < 0 for rep in often):
-        raise ShapeError(f"tile {reps!r} times: a value cannot be there less than 0 times.")
+        raise ShapeError(
+            f"tile {safe_repr(reps)} times: a value cannot be there less than 0 times."
+        )
     return apply(TILE, (node(A),), (often,))
 
 
@@ -113,7 +116,9 @@ REPEAT = Op("repeat", _infer_repeat, (_repeat_rule,), (LINEAR,))
 def _infer_numbers(specs: tuple[Spec, ...], attrs: Attrs) -> None:
     (counts,) = specs
     if counts.dtype.kind not in "iub" or len(counts.shape) != 1:
-        raise DTypeError(f"repeat needs a row of integers that say how often, not {counts!r}.")
+        raise DTypeError(
+            f"repeat needs a row of integers that say how often, not {safe_repr(counts)}."
+        )
 
 
 # The number of each element as often as it is repeated: its length shows only in the counts.
@@ -180,9 +185,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     if counts.dtype.kind == "f" and (counts == np.floor(counts)).all():
         counts = counts.astype(np.intp)
     if counts.dtype.kind not in "iub":
-        raise DTypeError(f"repeat {repeats!r:.60} times: the numbers must be integers.")
+        raise DTypeError(f"repeat {safe_repr(repeats):.60} times: the numbers must be integers.")
     if counts.size and counts.min() < 0:
-        raise ShapeError(f"repeat {repeats!r:.60} times: a number cannot be negative.")
+        raise ShapeError(f"repeat {safe_repr(repeats):.60} times: a number cannot be negative.")
     if counts.size == 1:
         return apply(REPEAT, (a,), (int(counts.reshape(())), at))
     there = a.shape[at]
@@ -264,5 +269,5 @@ def resize(a: Any, new_shape: int | tuple[int, ...]) -> Any:
     """
     shape = shape_attr("resize", tuple(new_shape) if np.iterable(new_shape) else new_shape)
     if any(n < 0 for n in shape):
-        raise ShapeError(f"resize to {new_shape!r}: lengths cannot be negative.")
+        raise ShapeError(f"resize to {safe_repr(new_shape)}: lengths cannot be negative.")
     return apply(RESIZE, (_in_memory(node(a)),), (shape,))

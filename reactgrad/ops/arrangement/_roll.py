@@ -15,6 +15,7 @@ from reactgrad.ops._layout import alias
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axis
+from reactgrad.scheduler import safe_repr
 
 
 def _infer_roll(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -74,7 +75,9 @@ def roll(a: Any, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | Non
         return apply(ROLL, (a,), ((sum(shifts),), None))
     axes = _integers(axis_of(axis))
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
-        raise ShapeError(f"roll by {shift!r} along {axis!r}: name one shift for each axis.")
+        raise ShapeError(
+            f"roll by {safe_repr(shift)} along {safe_repr(axis)}: name one shift for each axis."
+        )
     count = max(len(shifts), len(axes)) if shifts and axes else 0
     shifts, axes = (one * count if len(one) == 1 else one for one in (shifts, axes))
     return apply(ROLL, (a,), (shifts, tuple([normal_axis("roll", one, a.ndim) for one in axes])))
@@ -87,4 +90,4 @@ def _integers(given: Any) -> tuple[int, ...]:
     except ImplicitValueError:  # a Var: its text says what to write
         raise
     except (AttributeError, TypeError):
-        raise ParameterError(f"roll moves by integers, not {given!r:.60}.") from None
+        raise ParameterError(f"roll moves by integers, not {safe_repr(given):.60}.") from None

@@ -18,6 +18,7 @@ from reactgrad.ops._layout import shape_attr
 from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axis
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_windows.register, register_windows)
 
@@ -114,7 +115,7 @@ def sliding_window_view(
     )
     if any(size < 0 for size in window):
         raise ShapeError(
-            f"sliding_window_view: a window of {window_shape!r} has a negative length."
+            f"sliding_window_view: a window of {safe_repr(window_shape)} has a negative length."
         )
     given: Any = tuple(range(x.ndim)) if axis is None else axis_of(axis)
     axes = given if isinstance(given, tuple) else (given,)

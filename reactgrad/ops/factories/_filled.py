@@ -12,6 +12,7 @@ from reactgrad.nodes._handle import Handle, current_graph, stacked
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import broadcast_to, shape_attr, spread_like
 from reactgrad.ops._operand import in_dtype, node
+from reactgrad.scheduler import safe_repr
 
 Shape = int | tuple[int, ...]
 
@@ -19,7 +20,7 @@ Shape = int | tuple[int, ...]
 def _const(name: str, graph: Any, shape: Any, number: Any, device: str | None) -> Any:
     lengths = shape_attr(name, shape)
     if any(n < 0 for n in lengths):
-        raise ShapeError(f"{name}({shape!r}): a length cannot be negative.")
+        raise ShapeError(f"{name}({safe_repr(shape)}): a length cannot be negative.")
     return graph.const(np.broadcast_to(number, lengths), device=device)
 
 
@@ -137,7 +138,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: str | None
         if isinstance(shape, Handle) or not number.ndim:
             raise
         raise ShapeError(
-            f"full({shape!r}): values of shape {number.shape} do not broadcast to it."
+            f"full({safe_repr(shape)}): values of shape {number.shape} do not broadcast to it."
         ) from None
 
 

@@ -17,6 +17,7 @@ from reactgrad.ops._layout import shape_attr
 from reactgrad.ops._lengths import DIAGONAL
 from reactgrad.ops._operand import nodes_of
 from reactgrad.ops._shapes import broadcast, normal_axis
+from reactgrad.scheduler import safe_repr
 
 
 def _register(xp: Any, kind: str) -> None:
@@ -90,7 +91,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 def _one_of(name: str, what: str, given: Any, words: tuple[str, ...]) -> None:
     if given not in words:
-        raise ParameterError(f"{name}({what}={given!r:.60}): write one of {', '.join(words)}.")
+        raise ParameterError(
+            f"{name}({what}={safe_repr(given):.60}): write one of {', '.join(words)}."
+        )
 
 
 def _infer_places(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

@@ -31,6 +31,7 @@ from reactgrad.ops.neural._space import (
     with_samples,
     without_samples,
 )
+from reactgrad.scheduler import safe_repr
 
 Shape = tuple[int | None, ...]
 
@@ -88,7 +89,7 @@ def sum_of(pad: tuple[int, int]) -> int:
 def _check_bias(name: str, bias: Spec, made: int | None) -> None:
     if len(bias.shape) != 1 or differ(bias.shape[0], made):
         raise ShapeError(
-            f"{name} with bias {bias!r}: the bias has one number for each of the {made} channels of the "
+            f"{name} with bias {safe_repr(bias)}: the bias has one number for each of the {made} channels of the "
             f"result, shape ({made},)."
         )
 
@@ -271,7 +272,7 @@ def _padding(
         return pairs((0,) * len(stride))
     if padding != "same":
         raise ParameterError(
-            f"{name}: padding={padding!r}; it is 'same', 'valid', an integer, or one for each axis."
+            f"{name}: padding={safe_repr(padding)}; it is 'same', 'valid', an integer, or one for each axis."
         )
     if any(s != 1 for s in stride):
         raise ShapeError(

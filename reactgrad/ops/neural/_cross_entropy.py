@@ -23,6 +23,7 @@ from reactgrad.ops._reduce import mean, sum
 from reactgrad.ops._softmax import log_softmax
 from reactgrad.ops._where import where
 from reactgrad.ops.neural._losses import counted, picked_loss, reduced
+from reactgrad.scheduler import safe_repr
 
 
 @deferred_each(without=("target",))
@@ -94,7 +95,7 @@ def cross_entropy(
     label_smoothing = real_number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ParameterError(
-            f"cross_entropy: label_smoothing={label_smoothing!r:.40}; it is a part, from 0 to 1."
+            f"cross_entropy: label_smoothing={safe_repr(label_smoothing):.40}; it is a part, from 0 to 1."
         )
     log_probabilities: Any = log_softmax(logits, axis)
     if wanted.dtype.kind in "iu":

@@ -16,6 +16,7 @@ from reactgrad.ops._layout import expand_dims, squeeze
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import mean, sum
 from reactgrad.ops._shapes import common_device
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_ctc.register)
 
@@ -109,7 +110,9 @@ def ctc_loss(
     if wanted.ndim == 1:
         wanted = _padded(wanted, target_lengths)
     if isinstance(blank, bool) or not isinstance(blank, int) or blank < 0:
-        raise ParameterError(f"ctc_loss(blank={blank!r:.40}): it is the number of a class.")
+        raise ParameterError(
+            f"ctc_loss(blank={safe_repr(blank):.40}): it is the number of a class."
+        )
     costs = apply(COST, (x, wanted, times, lengths), (blank, bool(zero_infinity)))
     if reduction == "mean":
         return mean(divide(costs, in_dtype(maximum(lengths, 1), x.dtype)))
@@ -117,7 +120,7 @@ def ctc_loss(
         return sum(costs)
     if reduction != "none":
         raise ParameterError(
-            f"ctc_loss(reduction={reduction!r:.40}): it is 'mean', 'sum' or 'none'."
+            f"ctc_loss(reduction={safe_repr(reduction):.40}): it is 'mean', 'sum' or 'none'."
         )
     return squeeze(costs, 0) if alone else costs
 

@@ -20,6 +20,7 @@ from reactgrad.ops._reduce import max as largest
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops._where import where
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_embedding.register, _embedding.register_standard)
 
@@ -124,9 +125,9 @@ def check_table(name: str, max_norm: float | None, norm_type: float, sparse: boo
             "sparse out; steps of SGD without momentum and decay are the same."
         )
     if max_norm is not None and not max_norm > 0.0:
-        raise ParameterError(f"{name}(max_norm={max_norm!r}) must be above 0, or None.")
+        raise ParameterError(f"{name}(max_norm={safe_repr(max_norm)}) must be above 0, or None.")
     if not norm_type > 0.0:
-        raise ParameterError(f"{name}(norm_type={norm_type!r}) must be above 0.")
+        raise ParameterError(f"{name}(norm_type={safe_repr(norm_type)}) must be above 0.")
 
 
 def is_row(numbers: Any, table: Any, row: int) -> Any:

@@ -14,6 +14,7 @@ from reactgrad.ops._layout import expand_dims
 from reactgrad.ops._where import where
 from reactgrad.ops.neural._embedding import check_table, embedding, is_row
 from reactgrad.ops.ordering import searchsorted, segment_max, segment_sum
+from reactgrad.scheduler import safe_repr
 
 
 def embedding_bag(
@@ -66,7 +67,7 @@ def embedding_bag(
     """
     name = "embedding_bag"
     if mode not in ("mean", "sum", "max"):
-        raise ParameterError(f"{name}(mode={mode!r}): it is 'mean', 'sum' or 'max'.")
+        raise ParameterError(f"{name}(mode={safe_repr(mode)}): it is 'mean', 'sum' or 'max'.")
     if per_sample_weights is not None and mode != "sum":
         raise ParameterError(f"{name}: per_sample_weights are for mode='sum'.")
     if scale_grad_by_freq and mode == "max":

@@ -9,6 +9,7 @@ from reactgrad.backend.numpy._taps import Rule
 from reactgrad.ops._deferred import deferred
 from reactgrad.ops.neural._resampling import resample
 from reactgrad.ops.neural._space import each, operand
+from reactgrad.scheduler import safe_repr
 
 # By mode: the rule of each axis, and the numbers of axes of space that it is for.
 _MODES: Final = {
@@ -75,7 +76,9 @@ def interpolate(
     """
     x = operand(input)
     if not isinstance(mode, str) or mode not in _MODES:
-        raise ParameterError(f"interpolate: mode={mode!r:.60}; it is one of {', '.join(_MODES)}.")
+        raise ParameterError(
+            f"interpolate: mode={safe_repr(mode):.60}; it is one of {', '.join(_MODES)}."
+        )
     kind, wanted = _MODES[mode]
     axes = x.ndim - 2
     if axes not in wanted:
@@ -83,18 +86,18 @@ def interpolate(
             ["(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)"][n - 1] for n in wanted
         )
         raise ShapeError(
-            f"interpolate of an array of shape {tuple(x.shape)} with mode={mode!r}: it takes images of shape "
+            f"interpolate of an array of shape {tuple(x.shape)} with mode={safe_repr(mode)}: it takes images of shape "
             f"{shapes}. The other modes are {', '.join(m for m in _MODES if m != mode)}."
         )
     smooth = kind in ("linear", "cubic")
     if align_corners is not None and not smooth:
         raise ParameterError(
-            f"interpolate: align_corners={align_corners} with mode={mode!r}; only the linear and the cubic modes "
+            f"interpolate: align_corners={align_corners} with mode={safe_repr(mode)}; only the linear and the cubic modes "
             "have it. Leave it out."
         )
     if antialias and not (smooth and axes == 2):
         raise ParameterError(
-            f"interpolate: antialias=True with mode={mode!r}; only bilinear and bicubic have it. Leave it out."
+            f"interpolate: antialias=True with mode={safe_repr(mode)}; only bilinear and bicubic have it. Leave it out."
         )
     lengths, scales = _sizes(x, axes, size, scale_factor)
     if recompute_scale_factor:
@@ -117,7 +120,7 @@ def _sizes(x: Any, axes: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:
     """Return the new length of each axis, or ``None``, and its scale, or ``None``."""
     if (size is None) == (scale_factor is None):
         raise ParameterError(
-            f"interpolate: size={size!r} and scale_factor={scale_factor!r}; exactly one of them says how large the "
+            f"interpolate: size={safe_repr(size)} and scale_factor={safe_repr(scale_factor)}; exactly one of them says how large the "
             "result is."
         )
     if size is not None:
@@ -125,13 +128,13 @@ def _sizes(x: Any, axes: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:
     many = scale_factor if isinstance(scale_factor, tuple | list) else (scale_factor,) * axes
     if len(many) != axes:
         raise ShapeError(
-            f"interpolate: scale_factor={scale_factor!r:.60} has {len(many)} numbers for {axes} "
+            f"interpolate: scale_factor={safe_repr(scale_factor):.60} has {len(many)} numbers for {axes} "
             f"{'axis' if axes == 1 else 'axes'} of space; write one number, or one for each axis."
         )
     for one in many:
         if isinstance(one, bool) or not hasattr(one, "__float__") or not float(one) > 0.0:
             raise ParameterError(
-                f"interpolate: scale_factor={scale_factor!r:.60}; it is a positive number, or one for each axis, "
+                f"interpolate: scale_factor={safe_repr(scale_factor):.60}; it is a positive number, or one for each axis, "
                 "fixed when the node is built."
             )
     return (None,) * axes, tuple([float(one) for one in many])

@@ -58,7 +58,9 @@ def local_response_norm(
             "one axis of space, (N, C, L). Add axes of length 1 with x[:, :, None]."
         )
     # An even number of neighbours has one more before than behind, and so one window too many.
-    rule = ("sum", size, 1, size // 2, 1, False)
+    # A window that reaches all channels from each of them need not be larger.
+    window = size if x.shape[1] is None else min(size, 2 * x.shape[1] + size % 2)
+    rule = ("sum", window, 1, window // 2, 1, False)
     squares = resample(square(x), (rule, *[None] * (x.ndim - 2)))
     if size % 2 == 0:
         squares = squares[:, :-1]

@@ -12,12 +12,13 @@ from reactgrad.ops._where import where
 from reactgrad.ops.neural._pooling import pooled, windows
 from reactgrad.ops.neural._resampling import resample
 from reactgrad.ops.neural._space import with_samples, without_samples
+from reactgrad.scheduler import safe_repr
 
 
 def _lp_pool(axes: int, x: Any, p: Any, kernel: Any, stride: Any, ceil: Any) -> Any:
     name = f"lp_pool{axes}d"
     if isinstance(p, bool) or not isinstance(p, int | float) or p == 0:
-        raise ParameterError(f"{name}: norm_type={p!r:.60}; it is a number other than 0.")
+        raise ParameterError(f"{name}: norm_type={safe_repr(p):.60}; it is a number other than 0.")
     x, added = with_samples(name, x, axes)
     if math.isinf(p):
         rules = windows(name, "window", axes, kernel, stride, 0, 1, ceil)

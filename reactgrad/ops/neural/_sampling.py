@@ -23,6 +23,7 @@ from reactgrad.ops._matmul import matmul
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.neural._space import operand
+from reactgrad.scheduler import safe_repr
 
 _MODES: Final = ("bilinear", "nearest", "bicubic")
 _PADDINGS: Final = ("zeros", "border", "reflection")
@@ -37,12 +38,12 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     axes = len(x.shape) - 2
     if len(grid.shape) != axes + 2 or not _fits(grid.shape[-1], axes):
         raise ShapeError(
-            f"grid_sample of {x!r} with grid {grid!r}: for images of {axes} axes of space the grid has shape (N, "
+            f"grid_sample of {x!r} with grid {safe_repr(grid)}: for images of {axes} axes of space the grid has shape (N, "
             f"{', '.join(('D', 'H', 'W')[3 - axes :])}, {axes}), one place for each pixel of the result."
         )
     if not _fits(x.shape[0], grid.shape[0]):
         raise ShapeError(
-            f"grid_sample of {x!r} with grid {grid!r}: there are {x.shape[0]} images and {grid.shape[0]} grids (axis "
+            f"grid_sample of {x!r} with grid {safe_repr(grid)}: there are {x.shape[0]} images and {grid.shape[0]} grids (axis "
             "0). Give each image a grid, with rg.broadcast_to for one grid of all."
         )
     if 0 in x.shape[2:]:
@@ -50,7 +51,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     dtype = promote(specs)
     if dtype.kind != "f":
         raise DTypeError(
-            f"grid_sample of {x!r} with grid {grid!r}: images and places are floats. Convert them with "
+            f"grid_sample of {x!r} with grid {safe_repr(grid)}: images and places are floats. Convert them with "
             ".astype('float32')."
         )
     return spec(
@@ -205,12 +206,12 @@ def grid_sample(
         )
     if mode not in _MODES or (mode == "bicubic" and axes == 3):
         raise ParameterError(
-            f"grid_sample: mode={mode!r:.60} for images of {axes} axes of space; it is bilinear, nearest, or, for two "
+            f"grid_sample: mode={safe_repr(mode):.60} for images of {axes} axes of space; it is bilinear, nearest, or, for two "
             "axes, bicubic."
         )
     if padding_mode not in _PADDINGS:
         raise ParameterError(
-            f"grid_sample: padding_mode={padding_mode!r:.60}; it is one of {', '.join(_PADDINGS)}."
+            f"grid_sample: padding_mode={safe_repr(padding_mode):.60}; it is one of {', '.join(_PADDINGS)}."
         )
     return _sample(x, places, (mode, padding_mode, bool(align_corners), (0,) * axes))
 

@@ -11,6 +11,7 @@ from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Handle, stacked
 from reactgrad.ops._layout import expand_dims, squeeze
+from reactgrad.scheduler import safe_repr
 
 
 def operand(x: Any) -> Any:
@@ -27,7 +28,7 @@ def each(name: str, what: str, value: Any, axes: int, least: int = 1) -> tuple[i
             many *= axes
         if len(many) != axes:
             raise ShapeError(
-                f"{name}: {what}={value!r:.60} has {len(many)} numbers for {axes} "
+                f"{name}: {what}={safe_repr(value):.60} has {len(many)} numbers for {axes} "
                 f"{'axis' if axes == 1 else 'axes'} of space; write one integer, or one for each axis."
             )
     else:

@@ -15,6 +15,7 @@ from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import expand_dims, known_shape, squeeze
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.neural._space import each, operand, pairs, places, too_long, with_samples
+from reactgrad.scheduler import safe_repr
 
 
 def _columns(x: Spec, attrs: Attrs) -> tuple[int | None, ...]:
@@ -47,7 +48,7 @@ def _infer_fold(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     each_place = math.prod(kernel)
     if rows is not None and rows % each_place:
         raise ShapeError(
-            f"fold of {cols!r}: its second length, {rows}, is channels times the {each_place} places of a kernel "
+            f"fold of {safe_repr(cols)}: its second length, {rows}, is channels times the {each_place} places of a kernel "
             f"{kernel}, so it must be a multiple of {each_place}."
         )
     channels = None if rows is None else rows // each_place
@@ -56,7 +57,7 @@ def _infer_fold(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         lengths = _columns(image, window)
         if count is not None and count != math.prod(lengths):  # type: ignore[arg-type]
             raise ShapeError(
-                f"fold of {cols!r} to images of {tuple(size)}: these have {lengths} patches, so the last length "
+                f"fold of {safe_repr(cols)} to images of {tuple(size)}: these have {lengths} patches, so the last length "
                 f"must be {math.prod(lengths)}."  # type: ignore[arg-type]
             )
     return spec(image.shape, cols.dtype, common_device("fold", specs))

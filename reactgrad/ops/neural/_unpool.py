@@ -12,6 +12,7 @@ from reactgrad.ops._operand import node
 from reactgrad.ops.arrangement import repeat
 from reactgrad.ops.factories import zeros_like
 from reactgrad.ops.ordering import scatter
+from reactgrad.scheduler import safe_repr
 
 
 def max_unpool(
@@ -72,7 +73,7 @@ def max_unpool(
         not n - s < m < n + s for m, n, s in zip(size, least, step, strict=True)
     ):
         raise ShapeError(
-            f"{name}(output_size={output_size!r}): windows of {tuple(window)} at steps of {tuple(step)} give "
+            f"{name}(output_size={safe_repr(output_size)}): windows of {tuple(window)} at steps of {tuple(step)} give "
             f"{tuple(space)} of lengths near {tuple(least)}, less than a step away. Give the shape that was pooled."
         )
     front = x.shape[:-axes]
@@ -87,6 +88,6 @@ def _each(name: str, word: str, axes: int, given: Any) -> list[int]:
     numbers = list(given) if isinstance(given, tuple | list) else [given] * axes
     if len(numbers) != axes or not all(type(n) is int for n in numbers):
         raise ParameterError(
-            f"{name}({word}={given!r:.40}): an integer, or one for each of {axes} axes."
+            f"{name}({word}={safe_repr(given):.40}): an integer, or one for each of {axes} axes."
         )
     return numbers

@@ -19,12 +19,13 @@ from reactgrad.ops._shapes import broadcast, common_device, promote
 from reactgrad.ops._split import unbind
 from reactgrad.ops._where import where
 from reactgrad.ops.ordering._take import MODES, numbers_of
+from reactgrad.scheduler import safe_repr
 
 
 def _infer_choose(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     numbers, *choices = specs
     if numbers.dtype.kind not in "iub":
-        raise DTypeError(f"choose: the numbers of choices are integers, not {numbers!r}.")
+        raise DTypeError(f"choose: the numbers of choices are integers, not {safe_repr(numbers)}.")
     return spec(broadcast("choose", specs), promote(choices), common_device("choose", specs))
 
 
@@ -84,7 +85,9 @@ def choose(a: Any, choices: Any, *, mode: str = "raise") -> Any:
     array([10.,  2.])
     """
     if mode not in MODES:
-        raise ParameterError(f'choose: mode={mode!r} is none of "raise", "wrap" and "clip".')
+        raise ParameterError(
+            f'choose: mode={safe_repr(mode)} is none of "raise", "wrap" and "clip".'
+        )
     if isinstance(choices, Handle):
         choices = unbind(choices)
     elif isinstance(choices, np.ndarray):

@@ -25,6 +25,7 @@ from reactgrad.ops._where import where
 from reactgrad.ops.ordering._search import searchsorted
 from reactgrad.ops.ordering._sort import argsort
 from reactgrad.ops.ordering._take import take
+from reactgrad.scheduler import safe_repr
 
 _FLOAT, _COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
@@ -36,7 +37,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
             raise DTypeError(f"interp at {one!r}: places and knots are real numbers.")
     if len(knots.shape) != 1 or len(values.shape) != 1:
         raise ShapeError(
-            f"interp: knots and their values have one axis, not {knots!r} and {values!r}."
+            f"interp: knots and their values have one axis, not {safe_repr(knots)} and {safe_repr(values)}."
         )
     lengths = (knots.shape[0], values.shape[0])
     if None not in lengths and lengths[0] != lengths[1]:
@@ -47,7 +48,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         raise ShapeError("interp: there are no knots.")
     for end in ends:
         if end.shape:
-            raise ShapeError(f"interp: left and right are single numbers, not {end!r}.")
+            raise ShapeError(f"interp: left and right are single numbers, not {safe_repr(end)}.")
     return spec(x.shape, _dtype(specs), common_device("interp", specs))
 
 

@@ -19,6 +19,7 @@ from reactgrad.ops._places import along
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops.ordering._sort import INTP, argsort, flat_or_axis
 from reactgrad.ops.ordering._take import take_along_axis
+from reactgrad.scheduler import safe_repr
 
 
 def _checked(name: str, one: Spec, kth: tuple[int, ...], axis: int) -> None:
@@ -61,14 +62,14 @@ def _places(name: str, kth: Any) -> tuple[int, ...]:
         return tuple([int(k.__index__()) for k in many])
     except (AttributeError, TypeError):
         raise ParameterError(
-            f"{name}: kth is an integer, or several; not {kth!r:.60}. It cannot change with a Var: "
+            f"{name}: kth is an integer, or several; not {safe_repr(kth):.60}. It cannot change with a Var: "
             "rg.sort(x)[k] can."
         ) from None
 
 
 def _check_kind(name: str, kind: str) -> None:
     if kind != "introselect":
-        raise ParameterError(f'{name}: kind={kind!r} is not "introselect", the only one.')
+        raise ParameterError(f'{name}: kind={safe_repr(kind)} is not "introselect", the only one.')
 
 
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:

@@ -14,6 +14,7 @@ from reactgrad.ops._operand import nodes_of, with_axis
 from reactgrad.ops._places import along, rows_at
 from reactgrad.ops.arrangement._put import put_at
 from reactgrad.ops.ordering._take import checked_axis, numbers_of, one_axis, same_axes
+from reactgrad.scheduler import safe_repr
 
 
 def scatter(x: Any, axis: int, index: Any, source: Any, reduce: str | None = None) -> Any:
@@ -60,7 +61,9 @@ def scatter(x: Any, axis: int, index: Any, source: Any, reduce: str | None = Non
     """
     how = {None: "set", "add": "add", "multiply": "multiply"}.get(reduce)
     if how is None:
-        raise ParameterError(f'scatter: reduce={reduce!r} is none of None, "add" and "multiply".')
+        raise ParameterError(
+            f'scatter: reduce={safe_repr(reduce)} is none of None, "add" and "multiply".'
+        )
     return _along("scatter", how, x, axis, index, source)
 
 

@@ -14,6 +14,7 @@ from reactgrad.ops._pick import agree
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._sort import INTP
 from reactgrad.ops.ordering._take import numbers_of
+from reactgrad.scheduler import safe_repr
 
 
 def _one_row(name: str, what: str, one: Spec) -> None:
@@ -92,7 +93,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     array([1, 2])
     """
     if side not in ("left", "right"):
-        raise ParameterError(f'searchsorted: side={side!r} is neither "left" nor "right".')
+        raise ParameterError(f'searchsorted: side={safe_repr(side)} is neither "left" nor "right".')
     more = () if sorter is None else (numbers_of("searchsorted", sorter),)
     return apply(SEARCHSORTED, (a, v, *more), (side,))
 

@@ -21,6 +21,7 @@ from reactgrad.ops._operand import given, holds, known_dtype
 from reactgrad.ops._places import Index, rows_at
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._take import numbers_of, take
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_kernels.register, on_host(_kernels.NAMES))
 
@@ -31,14 +32,14 @@ def _segments(
     """Return the shape of the result; ``None`` if only the numbers show how many segments there are."""
     data, numbers = specs
     if numbers.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: the numbers of segments are integers, not {numbers!r}.")
+        raise DTypeError(f"{name}: the numbers of segments are integers, not {safe_repr(numbers)}.")
     if (
         len(numbers.shape) != 1
         or not data.shape
         or (None not in (numbers.shape[0], data.shape[0]) and numbers.shape[0] != data.shape[0])
     ):
         raise ShapeError(
-            f"{name} of {data!r}: there is one number of a segment for each row, and not {numbers!r}."
+            f"{name} of {safe_repr(data)}: there is one number of a segment for each row, and not {safe_repr(numbers)}."
         )
     return None if count is None else (count, *data.shape[1:])
 

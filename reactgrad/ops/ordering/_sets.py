@@ -20,6 +20,7 @@ from reactgrad.ops._shapes import common_device
 from reactgrad.ops.ordering._search import common_dtypes
 from reactgrad.ops.ordering._take import take
 from reactgrad.ops.ordering._unique import unique
+from reactgrad.scheduler import safe_repr
 
 
 def _infer_isin(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -77,7 +78,7 @@ def isin(
     array([ True, False,  True])
     """
     if kind not in (None, "sort", "table"):
-        raise ParameterError(f'isin: kind={kind!r} is none of None, "sort" and "table".')
+        raise ParameterError(f'isin: kind={safe_repr(kind)} is none of None, "sort" and "table".')
     attrs = (bool(assume_unique), bool(invert), kind)
     return apply(ISIN, (element, test_elements), attrs)
 

@@ -21,6 +21,7 @@ from reactgrad.ops._places import along
 from reactgrad.ops._shapes import common_device, normal_axis, shapes_text
 from reactgrad.ops._split import unbind
 from reactgrad.ops.ordering._take import take_along_axis
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_ordering.register, on_host(_ordering.NAMES))
 
@@ -54,11 +55,13 @@ ARGSORT = Op("argsort", _infer_argsort, (None,), (None,))
 
 def _kind(name: str, kind: str | None, order: Any, stable: bool | None) -> str | None:
     if order is not None:
-        raise ParameterError(f"{name}: order={order!r} names fields, and values here have none.")
+        raise ParameterError(
+            f"{name}: order={safe_repr(order)} names fields, and values here have none."
+        )
     known = [one for one in KINDS if isinstance(kind, str) and one.startswith(kind or " ")]
     if kind is not None and not known:
         raise ParameterError(
-            f'{name}: kind={kind!r} is none of "quicksort", "heapsort" and "stable".'
+            f'{name}: kind={safe_repr(kind)} is none of "quicksort", "heapsort" and "stable".'
         )
     return "stable" if stable else known[0] if known else None
 

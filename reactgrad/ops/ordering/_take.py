@@ -20,6 +20,7 @@ from reactgrad.ops._layout import known_shape
 from reactgrad.ops._operand import flat, given, with_axis
 from reactgrad.ops._places import along, rows_at
 from reactgrad.ops._shapes import normal_axis
+from reactgrad.scheduler import safe_repr
 
 MODES = ("raise", "wrap", "clip")
 
@@ -96,7 +97,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
            [2., 2.]])
     """
     if mode not in MODES:
-        raise ParameterError(f'take: mode={mode!r} is none of "raise", "wrap" and "clip".')
+        raise ParameterError(f'take: mode={safe_repr(mode)} is none of "raise", "wrap" and "clip".')
     a = given(a)
     if axis is None:
         a, axis = flat(a), 0

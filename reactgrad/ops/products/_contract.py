@@ -24,6 +24,7 @@ from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.ops.products._diagonal import same_diagonal
 from reactgrad.ops.products._subscripts import canonical, split
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_contract.register, _standard.register)
 
@@ -35,7 +36,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     for i, (term, one) in enumerate(zip((first, second), specs, strict=True)):
         if len(term) != len(one.shape):
             raise ShapeError(
-                f"einsum {subscripts!r} of {specs[0]!r} and {specs[1]!r}: operand {i} has "
+                f"einsum {safe_repr(subscripts)} of {specs[0]!r} and {specs[1]!r}: operand {i} has "
                 f"{len(one.shape)} axes, and its subscripts {term!r} name {len(term)}."
             )
     if not stretches:
@@ -71,7 +72,7 @@ def _joined(
     if n is None:
         return m
     raise ShapeError(
-        f"einsum {subscripts!r} of {specs[0]!r} and {specs[1]!r}: axis {label!r} has length {m} in one "
+        f"einsum {safe_repr(subscripts)} of {specs[0]!r} and {specs[1]!r}: axis {label!r} has length {m} in one "
         f"operand and {n} in the other. Axes with one label have one length, or length 1."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reactgrad._calls import whole
+from reactgrad._calls import MOST_OF_C, whole
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, read_dtype, spec
 from reactgrad.backend.array_api import _diagonal as _standard
@@ -120,7 +120,14 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     array([1., 4.])
     """
     return apply(
-        DIAGONAL, (a,), (whole("diagonal", "offset", offset), axis_of(axis1), axis_of(axis2), False)
+        DIAGONAL,
+        (a,),
+        (
+            whole("diagonal", "offset", offset, most=MOST_OF_C),
+            axis_of(axis1),
+            axis_of(axis2),
+            False,
+        ),
     )
 
 
@@ -162,7 +169,7 @@ def diag(v: Any, k: int = 0) -> Any:
         )
     if v.ndim == 2:
         return diagonal(v, k)
-    return apply(PLACE_DIAGONAL, (v,), (None, whole("diag", "k", k), -2, -1, True))
+    return apply(PLACE_DIAGONAL, (v,), (None, whole("diag", "k", k, most=MOST_OF_C), -2, -1, True))
 
 
 @deferred

@@ -19,6 +19,7 @@ from reactgrad.ops._shapes import normal_axes, normal_axis
 from reactgrad.ops.products._contract import contract
 from reactgrad.ops.products._operands import variables
 from reactgrad.ops.products._subscripts import LETTERS
+from reactgrad.scheduler import safe_repr
 
 
 @lru_cache(maxsize=256)
@@ -193,14 +194,14 @@ def _pairs(axes: Any, first: int, second: int) -> tuple[tuple[int, ...], tuple[i
         left, right = axes
     except (TypeError, ValueError):
         raise ParameterError(
-            f"tensordot: axes={axes!r:.60}; it is a number of axes, or the axes of the first operand and "
+            f"tensordot: axes={safe_repr(axes):.60}; it is a number of axes, or the axes of the first operand and "
             "those of the second: axes=([1], [0])."
         ) from None
     left = normal_axes("tensordot", _listed(left), first)
     right = normal_axes("tensordot", _listed(right), second)
     if len(left) != len(right):
         raise ShapeError(
-            f"tensordot: axes={axes!r:.60} has not as many axes for one operand as for the other."
+            f"tensordot: axes={safe_repr(axes):.60} has not as many axes for one operand as for the other."
         )
     return left, right
 

@@ -17,6 +17,7 @@ from reactgrad.ops._layout import alias, known_shape
 from reactgrad.ops.products._contract import alone, contract, ordered
 from reactgrad.ops.products._operands import variables
 from reactgrad.ops.products._subscripts import LETTERS, Subscripts, parsed, written
+from reactgrad.scheduler import safe_repr
 
 # The length that counts for the order of products where an axis has none yet.
 _LENGTH_UNKNOWN = 64
@@ -107,7 +108,7 @@ def _check_lengths(text: str, terms: Sequence[str], arrays: Sequence[Any]) -> No
 def _converted(x: Any, dtype: Any, casting: Any) -> Any:
     if not np.can_cast(x.dtype, dtype, casting):
         raise DTypeError(
-            f"einsum: {x.dtype} is not converted to dtype={dtype} with casting={casting!r}; write "
+            f"einsum: {x.dtype} is not converted to dtype={dtype} with casting={safe_repr(casting)}; write "
             "casting='unsafe' if that is meant."
         )
     return x if x.dtype == dtype else astype(x, dtype)
@@ -173,7 +174,7 @@ def _found_path(
             "".join([letters.get(one, one) for one in text]), *samples, optimize=optimize
         )
     except (TypeError, KeyError, ValueError, IndexError, RuntimeError) as error:
-        raise ShapeError(f"einsum with optimize={optimize!r:.60}: {error}.") from None
+        raise ShapeError(f"einsum with optimize={safe_repr(optimize):.60}: {error}.") from None
     return tuple([tuple(sorted(step)) for step in path[1:]])
 
 
@@ -236,7 +237,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy") -> tuple[list[Any], st
     try:
         return np.einsum_path(text, *samples, optimize=optimize)
     except (TypeError, KeyError, ValueError, IndexError, RuntimeError) as error:
-        raise ShapeError(f"einsum_path with optimize={optimize!r:.60}: {error}.") from None
+        raise ShapeError(f"einsum_path with optimize={safe_repr(optimize):.60}: {error}.") from None
 
 
 def _lengths(x: Any) -> tuple[int, ...]:

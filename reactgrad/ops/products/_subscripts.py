@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from reactgrad._errors import ParameterError, ShapeError
+from reactgrad.scheduler import safe_repr
 
 # Labels of axes: those that can be written, and those of the axes that `...` stands for.
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -51,7 +52,7 @@ def _list_text(axes: Any) -> str:
         return "".join(["..." if one is Ellipsis else LETTERS[_index(one)] for one in axes])
     except (TypeError, AttributeError, IndexError):
         raise ParameterError(
-            f"einsum: axes {axes!r:.60}; they are a list of integers from 0 to {len(LETTERS) - 1} and ... ."
+            f"einsum: axes {safe_repr(axes):.60}; they are a list of integers from 0 to {len(LETTERS) - 1} and ... ."
         ) from None
 
 

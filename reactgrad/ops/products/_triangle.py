@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._calls import whole
+from reactgrad._calls import MOST_OF_C, whole
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, read_dtype, spec
 from reactgrad.backend.array_api import _triangle as _standard
@@ -15,7 +15,6 @@ from reactgrad.backend.numpy._places_of_shape import triangle
 from reactgrad.nodes._handle import Handle, apply, current_graph
 from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
 from reactgrad.ops._lengths import TRIANGLE
-from reactgrad.ops._reduce import axis_of
 
 add_kernels(_triangle.register, _standard.register)
 
@@ -69,7 +68,7 @@ def tril(m: Any, k: int = 0) -> Any:
     array([[1., 0.],
            [3., 4.]])
     """
-    return apply(TRIL, (m,), (axis_of(k),))
+    return apply(TRIL, (m,), (whole("tril", "k", k, most=MOST_OF_C),))
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -101,7 +100,7 @@ def triu(m: Any, k: int = 0) -> Any:
     array([[1., 2.],
            [0., 4.]])
     """
-    return apply(TRIU, (m,), (axis_of(k),))
+    return apply(TRIU, (m,), (whole("triu", "k", k, most=MOST_OF_C),))
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
@@ -194,7 +193,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 def _from(name: str, arr: Any, k: int, upper: bool) -> tuple[Any, Any]:
-    k = whole(name, "k", k)
+    k = whole(name, "k", k, most=MOST_OF_C)
     if not isinstance(arr, Handle):
         shape = np.shape(arr)
         if len(shape) != 2:

@@ -20,6 +20,7 @@ from reactgrad.ops._operand import in_dtype, node, stretched
 from reactgrad.ops._reduce import Axis, axis_of, mean, sum
 from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops.reductions._deviation import length
+from reactgrad.scheduler import safe_repr
 
 
 def _means(
@@ -172,7 +173,7 @@ def cov(
     """
     less = (0.0 if bias else 1.0) if ddof is None else real_number("cov", "ddof", ddof)
     if not less.is_integer():
-        raise ParameterError(f"cov: ddof={ddof!r}; it is an integer.")
+        raise ParameterError(f"cov: ddof={safe_repr(ddof)}; it is an integer.")
     x = _variables("cov", m, y, rowvar, dtype, fweights, aweights)
     weights = _weights(x, fweights, aweights)
     if weights is None:

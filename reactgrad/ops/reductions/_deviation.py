@@ -33,6 +33,7 @@ from reactgrad.ops._reduce import (
 from reactgrad.ops._shapes import size_of
 from reactgrad.ops._where import where as choose
 from reactgrad.ops.reductions._truth import own_dtypes
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
@@ -181,7 +182,7 @@ def correction_of(name: str, ddof: Any, correction: Any) -> float:
         ddof = correction
     if isinstance(ddof, Handle) or not isinstance(ddof, int | float | np.number):
         raise ParameterError(
-            f"{name}: ddof={ddof!r:.60}; it is a number, fixed when the node is built."
+            f"{name}: ddof={safe_repr(ddof):.60}; it is a number, fixed when the node is built."
         )
     return float(ddof)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._calls import whole
+from reactgrad._calls import real_number, whole
 from reactgrad._errors import DTypeError, ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -22,6 +22,7 @@ from reactgrad.ops._layout import broadcast_to, expand_dims, reshape, spread_lik
 from reactgrad.ops._operand import beside, in_dtype, node
 from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import normal_axes, normal_axis
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_unwrapped.register, on_host(("unwrap",)))
 
@@ -108,7 +109,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if len(parts) > 1:
         a = concatenate(parts, axis)
     minus = not_equal if a.dtype == np.bool_ else subtract
-    for _ in range(n):
+    length = a.shape[axis]  # of no elements there are no differences, however often they are taken
+    for _ in range(n if length is None else min(n, length)):
         a = minus(part(a, axis, 1), part(a, axis, None, -1))
     return a
 
@@ -266,8 +268,10 @@ def unwrap(
     for word, value in (("discont", discont), ("period", period)):
         if isinstance(value, Handle) or not isinstance(value, int | float | np.number | None):
             raise ParameterError(
-                f"unwrap: {word}={value!r:.60}; it is a number, fixed when the node is built."
+                f"unwrap: {word}={safe_repr(value):.60}; it is a number, fixed when the node is built."
             )
+        if value is not None:
+            real_number("unwrap", word, value)
         integral = isinstance(value, int | np.integer)
         fixed.append(None if value is None else int(value) if integral else float(value))
     return apply(UNWRAP, (node(p),), (fixed[0], whole("unwrap", "axis", axis), fixed[1]))
@@ -324,7 +328,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """
     f = node(f, *varargs)
     if edge_order not in (1, 2):
-        raise ParameterError(f"gradient: edge_order={edge_order!r}; it is 1 or 2.")
+        raise ParameterError(f"gradient: edge_order={safe_repr(edge_order)}; it is 1 or 2.")
     axes = normal_axes("gradient", axis, f.ndim)
     spacings = _spacings(f, axes, varargs)
     if f.dtype.kind not in "fc":

@@ -23,6 +23,7 @@ from reactgrad.ops._reduce import sum
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.reductions._difference import diff
 from reactgrad.ops.reductions._truth import own_dtypes
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_histograms.register)
 for _name in _histograms.NAMES:
@@ -119,12 +120,14 @@ def _span(name: str, given: Any) -> tuple[float, float] | None:
     ends: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if len(ends) != 2 or any(isinstance(one, Handle) for one in ends):
         raise ParameterError(
-            f"{name}: range={given!r:.60}; it is two numbers, fixed when the node is built. For edges that "
+            f"{name}: range={safe_repr(given):.60}; it is two numbers, fixed when the node is built. For edges that "
             "follow nodes give them as bins."
         )
     low, high = (one.item() if hasattr(one, "item") else one for one in ends)
     if not low <= high:
-        raise ParameterError(f"{name}: range={given!r:.60}; the first number is the lower one.")
+        raise ParameterError(
+            f"{name}: range={safe_repr(given):.60}; the first number is the lower one."
+        )
     return low, high
 
 
@@ -146,7 +149,9 @@ def _fixed_bins(name: str, bins: Any) -> Bins:
     if isinstance(bins, Handle) or holds_handles([bins]) or np.ndim(bins):
         return None
     if not hasattr(bins, "__index__"):
-        raise ParameterError(f"{name}: bins={bins!r:.60}; a number, a rule, or edges in a row.")
+        raise ParameterError(
+            f"{name}: bins={safe_repr(bins):.60}; a number, a rule, or edges in a row."
+        )
     number = int(bins.__index__())
     if number < 1:
         raise ParameterError(f"{name}: bins={number}; there is at least one.")

@@ -33,6 +33,7 @@ from reactgrad.ops._shapes import normal_axes
 from reactgrad.ops._where import where
 from reactgrad.ops.reductions._deviation import real_dtype
 from reactgrad.ops.reductions._truth import count_nonzero, own_dtypes
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_reductions.register, on_host(_reductions.NAMES))
 
@@ -87,7 +88,7 @@ def of_vectors(x: Any, order: Any, axis: Axis, keepdims: bool) -> Any:
         order = 2
     if isinstance(order, str):
         raise ShapeError(
-            f"norm: ord={order!r} is a norm of matrices; name their two axes, axis=(-2, -1), or take a "
+            f"norm: ord={safe_repr(order)} is a norm of matrices; name their two axes, axis=(-2, -1), or take a "
             "number for vectors."
         )
     if order == math.inf:
@@ -125,7 +126,7 @@ def of_matrices(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> An
             else found[tuple(0 if i in axes else slice(None) for i in range(x.ndim))]
         )
     raise ShapeError(
-        f"norm: ord={order!r} is no norm of matrices. They have 'fro', 'nuc', 1, -1, 2, -2, inf and -inf; "
+        f"norm: ord={safe_repr(order)} is no norm of matrices. They have 'fro', 'nuc', 1, -1, 2, -2, inf and -inf; "
         "for vectors name one axis, as axis=-1."
     )
 

@@ -20,6 +20,7 @@ from reactgrad.ops._operand import beside, in_dtype, node
 from reactgrad.ops._reduce import Axis, attrs_of, reduced_axes, sum
 from reactgrad.ops._shapes import common_device
 from reactgrad.ops.reductions._truth import own_dtypes
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_order_statistics.register)
 for _name in _order_statistics.NAMES:
@@ -187,18 +188,20 @@ def _quantile(
     name: str, a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: Any = None
 ) -> Any:
     if method not in METHODS:
-        raise ParameterError(f"{name}: method={method!r}; it is one of {', '.join(METHODS)}.")
+        raise ParameterError(
+            f"{name}: method={safe_repr(method)}; it is one of {', '.join(METHODS)}."
+        )
     a = node(a, q, weights)
     q = stacked(q)
     weak = type(q) in (int, float) or (isinstance(q, Handle) and _is_number(q))
     operands = [a, q if weak else beside(q, a)]
     most = 100 if name.endswith("percentile") else 1
     if not _within(q, most):
-        raise ParameterError(f"{name}: q={q!r:.60}; it is from 0 to {most}.")
+        raise ParameterError(f"{name}: q={safe_repr(q):.60}; it is from 0 to {most}.")
     if weights is not None:
         if method != "inverted_cdf":
             raise ParameterError(
-                f"{name}: weights= goes with method='inverted_cdf' only, and not with {method!r}."
+                f"{name}: weights= goes with method='inverted_cdf' only, and not with {safe_repr(method)}."
             )
         operands.append(node(weights, a))
     axis, keepdims = attrs_of(axis, keepdims)

@@ -19,6 +19,7 @@ from reactgrad.ops._layout import known_shape, like_shape, reshape, share_memory
 from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._reduce import sum_dtype
 from reactgrad.ops._shapes import broadcast, common_device, normal_axis, promote
+from reactgrad.scheduler import safe_repr
 
 add_kernels(_scans.register, on_host(_scans.NAMES))
 
@@ -147,7 +148,7 @@ def products(x: Any, axis: int, reverse: bool = False) -> Any:
 
 def _running(op: Op, a: Any, axis: Any, dtype: Any) -> Any:
     if isinstance(axis, bool):  # it equals 0 or 1, and the result of that may be known
-        raise ParameterError(f"{op.name}: axis must be an integer, not {axis!r}.")
+        raise ParameterError(f"{op.name}: axis must be an integer, not {safe_repr(axis)}.")
     a, axis = row(a, axis)
     return in_dtype(apply(op, (in_dtype(a, dtype),), (axis, False)), dtype)
 

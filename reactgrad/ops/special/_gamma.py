@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from reactgrad._calls import MOST_OF_C
 from reactgrad._errors import GradientError, ParameterError
 from reactgrad.backend.numpy import _beta, _gamma
 from reactgrad.nodes._handle import apply
 from reactgrad.ops._chain import times
 from reactgrad.ops._elementwise import log, log1p, negative, public
 from reactgrad.ops.special._form import smooth, with_kernels
+from reactgrad.scheduler import safe_repr
 
 
 def _polygamma_rule(g: Any, ans: Any, x: Any, n: int) -> Any:
@@ -125,9 +127,9 @@ def polygamma(n: int, x: Any, /) -> Any:
     >>> print(y.value)
     [1.64493407 0.64493407]
     """
-    if not hasattr(n, "__index__") or isinstance(n, bool) or n < 0:
+    if not hasattr(n, "__index__") or isinstance(n, bool) or not 0 <= n <= MOST_OF_C:
         raise ParameterError(
-            f"polygamma({n!r}, x): the order is an integer from 0, which stays as it is."
+            f"polygamma({safe_repr(n):.60}, x): the order is an integer from 0 to {MOST_OF_C:,}, which stays as it is."
         )
     return apply(POLYGAMMA, (x,), (int(n),))
 

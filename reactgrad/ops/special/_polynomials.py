@@ -400,6 +400,8 @@ def polyder(p: Any, m: int = 1) -> Any:
     """
     order = _order("polyder", m)
     (p,) = _coefficients(p)
+    if p.shape[0] is not None:  # of a higher order there is nothing left either
+        order = min(order, p.shape[0])
     return _derivative(_widened(p, np.int64), order) if order else p
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._calls import real_number, whole
+from reactgrad._calls import MOST_OF_C, real_number, whole
 from reactgrad._errors import ParameterError
 from reactgrad.backend import Spec, add_kernels, in_blocks, spec
 from reactgrad.backend.array_api._on_host import on_host
@@ -66,7 +66,7 @@ def round(a: Any, decimals: int = 0) -> Any:
     >>> y.value
     array([ 1.25, -3.14])
     """
-    return apply(ROUND, (a,), (whole("round", "decimals", decimals),))
+    return apply(ROUND, (a,), (whole("round", "decimals", decimals, most=MOST_OF_C),))
 
 
 around = round

@@ -11,6 +11,9 @@ from reactgrad_scheduler.executors import costs, serial
 from reactgrad_scheduler.plan import Plan, Step
 from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.texts import safe_repr
+
+_MOST = 10_000  # threads: more than any machine runs at the same time
 
 
 class Serial:
@@ -58,10 +61,10 @@ class Threads:
     __slots__ = ("size",)
 
     def __init__(self, size: int) -> None:
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= _MOST:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ExecutorError(
-                f"Threads({size!r}): write how many nodes may run at the same time, an integer of at "
-                "least 1, such as Threads(os.cpu_count())."
+                f"Threads({safe_repr(size):.60}): write how many nodes may run at the same time, an integer of at "
+                f"least 1 and at most {_MOST:,}, such as Threads(os.cpu_count())."
             )
         self.size = size
 
