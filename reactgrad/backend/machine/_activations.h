@@ -92,6 +92,19 @@ INLINE float power_f(float place)
 EXPONENTIALS(double, d, -746.0, 710.0, -60.0)
 EXPONENTIALS(float, f, -104.0f, 89.0f, -30.0f)
 
+/* exp(x) for x up to 0, in fewer operations. The power of 2 is taken so much larger that it is one number. */
+#define EXPONENTIALS_BELOW(T, SUFFIX, LEAST, LOG2_E, HIGH, LOW, LIFT)                                                  \
+    INLINE T exp_below_##SUFFIX(T x)                                                                                   \
+    {                                                                                                                  \
+        x = x < LEAST ? LEAST : x;                                                                                     \
+        const T place = x * LOG2_E + INTEGER_##SUFFIX, k = place - INTEGER_##SUFFIX;                                   \
+        const T r = (x - k * HIGH) - k * LOW, square = r * r, rest = r;                                                \
+        return (1 + BEYOND_##SUFFIX) * power_##SUFFIX(place + LIFT) * power_##SUFFIX(INTEGER_##SUFFIX - LIFT);         \
+    }
+
+EXPONENTIALS_BELOW(double, d, -746.0, 1.4426950408889634, 0x1.62e42fefa2000p-1, 7.371002565167799e-13, 64)
+EXPONENTIALS_BELOW(float, f, -104.0f, 1.44269504f, 0.693115234375f, 3.1946184945309415e-05f, 64)
+
 /* log(1 + x) for x from 0 to 1: with f near 0, log(1 + f) = 2 atanh(f / (2 + f)), and f = x or (x - 1) / 2. The
  * polynomials are those of 2 atanh(s) / s - 2 over s**2. */
 #define RATIO_d(z)                                                                                                     \
