@@ -24,6 +24,8 @@ def add_kernels(register: Register, standard: Callable[[Any], None] | None = Non
     standard : callable, optional
         ``standard(device)`` does so for an ``ArrayAPIDevice``; without it such devices have no kernel.
     """
+    if any(known is register for known, _ in _registers):
+        return  # by another file of the family: kernels may have been replaced since
     _registers.append((register, standard))
     for xp, kind in _like_numpy:
         register(xp, kind)

@@ -9,6 +9,7 @@ from reactgrad._errors import MissingExtraWarning, ParameterError
 from reactgrad.backend.machine import _activation_loops as _activation_loops  # registers binders
 from reactgrad.backend.machine import _compiled as _compiled  # the same
 from reactgrad.backend.machine import _picking as _picking  # the same
+from reactgrad.backend.machine import _row_loops as _row_loops
 from reactgrad.backend.machine import _running as _running
 from reactgrad.backend.machine._find import find_driver, find_machine
 from reactgrad.backend.machine._registers import Registers

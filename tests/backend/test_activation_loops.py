@@ -40,7 +40,7 @@ EXACT: dict[str, tuple[Callable[[Any], Any], float | None, float | None]] = {
     "log_sigmoid": (lambda x: -mpmath.log1p(mpmath.exp(-x)), 2.0, 2.0),
     "elu": (lambda x: 0.5 * x if x > 0 else 0.625 * mpmath.expm1(x / 2), 1.5, 1.5),
     "mish": (lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))), 4.0, 4.0),
-    "gelu": (lambda x: x * mpmath.ncdf(x), None, 6.0),
+    "gelu": (lambda x: x * mpmath.ncdf(x), 6.0, 6.0),
     "gelu_tanh": (lambda x: x * exact_sigmoid(rate(x)), None, 0.6),
 }
 

@@ -12,5 +12,6 @@
 - ``_loop_call``: calls of compiled loops that are not NumPy's: those of users' ops.
 - ``_compiled``, ``_erf_loops``: compiled loops for the error function and normal distribution.
 - ``_activation_loops``: activation functions and their slopes by loops of the driver.
+- ``_row_loops``: softmax and its kin by loops of the driver.
 - ``_sheet``: ``Sheet``, rows that compiled loops compute without a graph.
 """

@@ -92,6 +92,24 @@ INLINE float power_f(float place)
 EXPONENTIALS(double, d, -746.0, 710.0, -60.0)
 EXPONENTIALS(float, f, -104.0f, 89.0f, -30.0f)
 
+/* exp(x - less) for x from a little below the logarithm of the smallest number to 0, and a small number, in fewer
+ * operations. The power of 2 is taken so much larger that it is one number. */
+#define EXPONENTIALS_BELOW(T, SUFFIX, LEAST, LOG2_E, HIGH, LOW, LIFT)                                                  \
+    INLINE T exp_less_##SUFFIX(T x, T less)                                                                            \
+    {                                                                                                                  \
+        const T place = x * LOG2_E + INTEGER_##SUFFIX, k = place - INTEGER_##SUFFIX;                                   \
+        const T r = (x - k * HIGH) - (k * LOW + less), square = r * r, rest = r;                                       \
+        return (1 + BEYOND_##SUFFIX) * power_##SUFFIX(place + LIFT) * power_##SUFFIX(INTEGER_##SUFFIX - LIFT);         \
+    }                                                                                                                  \
+                                                                                                                       \
+    INLINE T exp_below_##SUFFIX(T x)                                                                                   \
+    {                                                                                                                  \
+        return exp_less_##SUFFIX(x < LEAST ? LEAST : x, 0);                                                            \
+    }
+
+EXPONENTIALS_BELOW(double, d, -746.0, 1.4426950408889634, 0x1.62e42fefa2000p-1, 7.371002565167799e-13, 64)
+EXPONENTIALS_BELOW(float, f, -104.0f, 1.44269504f, 0.693115234375f, 3.1946184945309415e-05f, 64)
+
 /* log(1 + x) for x from 0 to 1: with f near 0, log(1 + f) = 2 atanh(f / (2 + f)), and f = x or (x - 1) / 2. The
  * polynomials are those of 2 atanh(s) / s - 2 over s**2. */
 #define RATIO_d(z)                                                                                                     \
@@ -113,7 +131,7 @@ LOGARITHMS(double, d, 0x1.62e42fefa2000p-1, 7.371002565167799e-13)
 LOGARITHMS(float, f, 0.693115234375f, 3.1946184945309415e-05f)
 
 #define EACH(NAME, T, ...)                                                                                             \
-    WIDE static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                      \
+    WIDE static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                       \
     {                                                                                                                  \
         const T *numbers = data, *from = (const T *)args[0];                                                           \
         T *out = (T *)args[1];                                                                                         \
@@ -150,26 +168,66 @@ LOGARITHMS(float, f, 0.693115234375f, 3.1946184945309415e-05f)
 ACTIVATIONS(double, d)
 ACTIVATIONS(float, f)
 
-/* z + 4 times exp(z**2 / 2) times the probability above z from 0 to 15, by (z - 4) / (z + 4); `numbers` are its
- * coefficients, and those of the line that maps the argument to -1 ... 1. */
-enum { SHORT_TAIL = 12, MIDDLE = SHORT_TAIL, STRETCHED };
+/* z + 4 times exp(z**2 / 2) times the probability above z, by (z - 4) / (z + 4): in float32 z from 0 to 15, and `numbers`
+ * are the coefficients, and those of the line that maps the argument to -1 ... 1; in float64 z from 0 to 39 (M. Shepherd
+ * and J. Laframboise, 1981, have the form). */
+enum { TAIL_f = 12, TAIL_d = 24 };
 
-/* The probability below x, and the bell curve, in float32; the square has two parts, as its error is one of them. */
-#define SHORT_PARTS                                                                                                    \
-    float z = x < 0 ? -x : x;                                                                                          \
-    z = z > 15 ? 15 : z;                                                                                               \
-    const double exact = (double)z * z;                                                                                \
-    const float square = (float)exact, lost = (float)(exact - square);                                                 \
-    const float bell = exp_f(square * -0.5f) * (1 - 0.5f * lost), shifted = z + 4;                                     \
-    const float t = ((z - 4) / shifted - numbers[MIDDLE]) * numbers[STRETCHED];                                        \
-    float value = numbers[0];                                                                                          \
-    for (int power = 1; power < SHORT_TAIL; power++) {                                                                 \
-        value = value * t + numbers[power];                                                                            \
+static const double LONG_TAIL[TAIL_d + 2] = {
+    -7.36379750267977e-11,   -1.1276213394502738e-10, 6.878055817113745e-10,   1.6822069734307139e-09,
+    -2.6267794849581926e-09, -1.3775775123837805e-08, -1.7842934753851214e-09, 8.389835664626121e-08,
+    1.1392855954109191e-07,  -4.353993716498129e-07,  -1.2131828185627615e-06, 2.1840200308562345e-06,
+    1.046362821530737e-05,   -1.362229355921332e-05,  -8.847010388382882e-05,  0.00014720806311012012,
+    0.0007374208806126963,   -0.002501459056756743,   -0.0032588461890962176,  0.04290632677694325,
+    -0.15636995546798024,    0.3639067368270385,      -0.6212441022247249,     0.8153383968425169,
+    -0.09302325581395349,    1.1025641025641026};
+
+/* A number without the second half of its digits: its square is exact. */
+INLINE double half_of_d(double z)
+{
+    uint64_t bits;
+    memcpy(&bits, &z, sizeof bits);
+    bits &= 0xFFFFFFFFF8000000u;
+    memcpy(&z, &bits, sizeof z);
+    return z;
+}
+
+INLINE float half_of_f(float z)
+{
+    uint32_t bits;
+    memcpy(&bits, &z, sizeof bits);
+    bits &= 0xFFFFF000u;
+    memcpy(&z, &bits, sizeof z);
+    return z;
+}
+
+/* Arguments end where the bell curve is 0. */
+#define ABSOLUTE_d fabs
+#define ABSOLUTE_f fabsf
+
+/* The probability below x, and the bell curve. The polynomial has four parts, which are computed side by side. */
+#define NORMAL(T, SUFFIX, REACH, TAIL)                                                                                 \
+    T z = ABSOLUTE_##SUFFIX(x);                                                                                        \
+    z = z > REACH ? REACH : z;                                                                                         \
+    const T coarse = half_of_##SUFFIX(z), left_out = (T)0.5 * (z - coarse) * (z + coarse);                             \
+    const T bell = exp_less_##SUFFIX(coarse * coarse * (T)-0.5, left_out), each = 1 / (z + 4);                         \
+    const T t = ((z - 4) * each - TAIL[TAIL_##SUFFIX]) * TAIL[TAIL_##SUFFIX + 1], t2 = t * t, t4 = t2 * t2;            \
+    T p3 = TAIL[0], p2 = TAIL[1], p1 = TAIL[2], p0 = TAIL[3];                                                          \
+    for (int power = 4; power < TAIL_##SUFFIX; power += 4) {                                                           \
+        p3 = p3 * t4 + TAIL[power];                                                                                    \
+        p2 = p2 * t4 + TAIL[power + 1];                                                                                \
+        p1 = p1 * t4 + TAIL[power + 2];                                                                                \
+        p0 = p0 * t4 + TAIL[power + 3];                                                                                \
     }                                                                                                                  \
-    const float above = value * bell / shifted, below = x >= 0 ? 1 - above : above;
+    const T above = ((p0 + p1 * t) + t2 * (p2 + p3 * t)) * (bell * each), below = x >= 0 ? 1 - above : above;
 
-EACH(gelu_f, float, x = x < -END ? -END : x; SHORT_PARTS out[i] = x * below;)
-EACH(gelu_slope_f, float, LIMITED SHORT_PARTS out[i] = below + x * bell * 0.3989422804014327f;)
+#define GELU(T, SUFFIX, REACH, TAIL)                                                                                   \
+    EACH(gelu_##SUFFIX, T, NORMAL(T, SUFFIX, REACH, TAIL) out[i] = (x < -END ? -END : x) * below;)                     \
+    EACH(gelu_slope_##SUFFIX, T, NORMAL(T, SUFFIX, REACH, TAIL)                                                        \
+         out[i] = below + (x < 0 ? -z : z) * bell * (T)0.3989422804014327;)
+
+GELU(double, d, 38.75, LONG_TAIL)
+GELU(float, f, 14.5f, numbers)
 
 /* The tanh form in float32, by float64: then the exponent, 2 u(x), is exact enough. */
 #define RISING_AND_FALLING                                                                                             \
@@ -183,7 +241,7 @@ EACH(gelu_tanh_slope_f, float, LIMITED RISING_AND_FALLING
 
 /* g * y * sigmoid(-x), where y is sigmoid(x); `g` may be one number for all. */
 #define SIGMOID_BACKWARD(NAME, T, EXP)                                                                                 \
-    WIDE static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                      \
+    WIDE static void NAME(char **args, const intptr_t *sizes, const intptr_t *steps, void *data)                       \
     {                                                                                                                  \
         const T *g = (const T *)args[0], *y = (const T *)args[1], *x = (const T *)args[2];                             \
         T *out = (T *)args[3];                                                                                         \
@@ -208,8 +266,8 @@ SIGMOID_BACKWARD(sigmoid_backward_f, float, exp_f)
 
 #define BOTH(NAME) {#NAME " d", NAME##_d}, {#NAME " f", NAME##_f}
 #define ACTIVATION_LOOPS                                                                                               \
-    BOTH(sigmoid), BOTH(sigmoid_backward), BOTH(silu), BOTH(silu_slope), BOTH(softplus), BOTH(log_sigmoid), BOTH(elu), BOTH(mish),             \
-        {"gelu f", gelu_f}, {"gelu_slope f", gelu_slope_f}, {"gelu_tanh f", gelu_tanh_f},                              \
+    BOTH(sigmoid), BOTH(sigmoid_backward), BOTH(silu), BOTH(silu_slope), BOTH(softplus), BOTH(log_sigmoid), BOTH(elu), BOTH(mish), \
+        BOTH(gelu), BOTH(gelu_slope), {"gelu_tanh f", gelu_tanh_f},                                                    \
         {"gelu_tanh_slope f", gelu_tanh_slope_f},
 
 #endif

@@ -407,7 +407,7 @@ CAST(cast_d_f, double, float)
 RELU_GRAD(relu_grad_d, double)
 RELU_GRAD(relu_grad_f, float)
 
-#include "_activations.h"
+#include "_row_loops.h"
 
 static const struct {
     const char *name;
@@ -419,7 +419,7 @@ static const struct {
     {"product", product},       {"cast ?f", cast_bool_f},   {"cast ?d", cast_bool_d},
     {"cast if", cast_i_f},      {"cast id", cast_i_d},      {"cast lf", cast_l_f},
     {"cast ld", cast_l_d},      {"cast fd", cast_f_d},      {"cast df", cast_d_f},
-    {"relu_grad d", relu_grad_d}, {"relu_grad f", relu_grad_f}, ACTIVATION_LOOPS
+    {"relu_grad d", relu_grad_d}, {"relu_grad f", relu_grad_f}, ACTIVATION_LOOPS ROW_LOOPS
 };
 
 /* Elements of rows by their numbers: an array of (outer, length, inner) elements, with an integer for each row along

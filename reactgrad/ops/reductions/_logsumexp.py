@@ -9,6 +9,7 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
+from reactgrad.backend.machine._row_loops import use_row_loops
 from reactgrad.backend.numpy import _reductions
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
@@ -23,6 +24,7 @@ from reactgrad.ops._where import where
 from reactgrad.ops.reductions._scan import recurrence, row, shifted
 
 add_kernels(_reductions.register, on_host(_reductions.NAMES))
+use_row_loops(("logsumexp",))
 
 
 def _float(name: str, dtype: Any) -> Any:
