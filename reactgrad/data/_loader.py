@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Never
 
 import numpy as np
@@ -27,7 +27,7 @@ from reactgrad.scheduler import safe_repr, shortened
 
 # Rows are taken for several batches at once, up to this many bytes: batches are then cut off at almost no cost.
 # Below the size from which an allocator asks the system for memory, and gives it back, at the cost of page faults.
-CHUNK_BYTES = 1 << 16
+CHUNK_BYTES = 3 << 15
 MOST_WORKERS = 1024
 _ARGUMENTS = (
     *("dataset", "batch_size", "shuffle", "rng", "drop_last", "collate_fn", "workers"),
@@ -251,13 +251,17 @@ class DataLoader(OwnAttributes):
         plain = dataset.transform is None and dataset.target_transform is None
         for begin in range(place.batch * size, stop, chunk):
             arrays = dataset.gather(order[begin : min(begin + chunk, stop)])
-            cuts = range(0, min(chunk, stop - begin), size)
+            end = min(chunk, stop - begin)
             if plain:
-                for at in cuts:
+                full = end - end % size
+                for batch in zip(*[_batches(one[:full], size) for one in arrays], strict=True):
                     place.batch += 1
-                    yield tuple([one[at : at + size] for one in arrays])
+                    yield batch
+                if full < end:
+                    place.batch += 1
+                    yield tuple([one[full:] for one in arrays])
                 continue
-            for at in cuts:
+            for at in range(0, end, size):
                 number = (begin + at) // size
                 with _noted(place, number, None), batch_of(place.seed, number):
                     batch = dataset.finish(tuple([one[at : at + size] for one in arrays]))
@@ -430,6 +434,11 @@ def _shown(task: Any) -> str:
     if isinstance(task, list) and all(isinstance(one, int | str) for one in task):
         return f", samples {shortened(str(task), 200)}"
     return f", sample {task}" if isinstance(task, int) else ""
+
+
+def _batches(rows: np.ndarray[Any, Any], size: int) -> Iterable[np.ndarray[Any, Any]]:
+    """Return what iterates over full batches of rows, without a slice of Python's for each."""
+    return rows.reshape(len(rows) // size, size, *rows.shape[1:])
 
 
 def _itself(sample: Any) -> Any:

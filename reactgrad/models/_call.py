@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 import reactgrad as rg
 from reactgrad.models._errors import ModelError, OpError, UnknownLengthError
-from reactgrad.models._tensors import dtype_of
+from reactgrad.models._open_lengths import Length
+from reactgrad.models._tensors import Weight, dtype_of
 
 # What a converter returns: the value of the only output, or a tuple with one for each.
 Converter = Callable[["Call"], Any]
@@ -26,15 +27,6 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
         return function
 
     return enter
-
-
-class Weight:
-    """An initialiser of floats: a param as soon as something computes with it."""
-
-    def __init__(self, name: str, array: np.ndarray[Any, Any]) -> None:
-        self.name = name
-        self.array = array
-        self.var: Any = None
 
 
 class Call:
@@ -93,6 +85,9 @@ class Call:
             if known is not None and not np.isnan(known).any():
                 return known.astype("i8")
             name = self.node.input[i]
+            same = self.build.lengths.integers(name)
+            if same is not None:
+                return same
             needs = self.build.inputs_of(name)
             raise UnknownLengthError(
                 f"{self}: its input {name!r} decides about the shape of the graph, so its value must be known "
@@ -101,6 +96,13 @@ class Call:
                 needs,
             )
         return np.asarray(value)
+
+    def static_or_none(self, i: int) -> np.ndarray[Any, Any] | None:
+        """Return the value of input `i` as an array, or ``None`` if it hangs on open lengths."""
+        try:
+            return self.static(i)
+        except UnknownLengthError:
+            return None
 
     def unknown(self, why: str, needs: tuple[str, ...]) -> UnknownLengthError:
         """Return the error for a number that the graph hangs on, and that is not known."""
@@ -123,16 +125,65 @@ class Call:
 
     def shape(self, i: int) -> tuple[int, ...]:
         """Return the shape of input `i`, which must be known in all lengths."""
+        return tuple(self.length(i, axis) for axis in range(self.rank(i)))
+
+    def length(self, i: int, axis: int) -> int:
+        """Return a length of input `i`, which must be known."""
+        found = self.shape_or_none(i)[axis]
+        if found is None:
+            told = self.build.lengths.shape(self.node.input[i])
+            found = told[axis] if told is not None else None
+        if not isinstance(found, int):
+            raise self.open_length(i)
+        return found
+
+    def space(self) -> tuple[int, ...]:
+        """Return the lengths of input 0 behind those of samples and channels, which must be known."""
+        return tuple(self.length(0, axis) for axis in range(2, self.rank(0)))
+
+    def told(self, i: int) -> list[Length]:
+        """Return the lengths of input `i`, with three numbers for each open one."""
+        found = self.build.lengths.shape(self.node.input[i]) if self.node.input[i] else None
+        if found is None:
+            raise self.open_length(i)
+        return found
+
+    def made(self, i: int = 0) -> list[Length]:
+        """Return the lengths of the first output, as ``told``; an error names input `i`."""
+        found = self.build.lengths.shape(self.node.output[0])
+        if found is None:
+            raise self.refused(i)
+        return found
+
+    def mask(self, lengths: list[Length], i: int = 0) -> Any:
+        """Return ``True`` in a shape with open lengths; `i` is the input that is named if that cannot be."""
+        found = self.build.lengths.mask(lengths)
+        if found is None:
+            raise self.refused(i)
+        return found
+
+    def count(self, length: Length, i: int = 0) -> Any:
+        """Return the integers from 0 to a length that may be open; `i` is named if that cannot be."""
+        if isinstance(length, int):
+            return np.arange(length)
+        return rg.cumsum(rg.astype(self.mask([length], i), "i8"), axis=0) - 1
+
+    def refused(self, i: int) -> UnknownLengthError:
+        """Return the error for input `i`, a shape if it is not the first, that hangs on open lengths."""
+        if i > 0:
+            self.static(i)  # raises
+        return self.open_length(i)
+
+    def open_length(self, i: int) -> UnknownLengthError:
+        """Return the error for an open length of input `i` that the graph hangs on."""
         shape = self.shape_or_none(i)
-        if any(n is None for n in shape):
-            needs = self.build.inputs_of(self.node.input[i])
-            raise UnknownLengthError(
-                f"{self}: its input {self.node.input[i]!r} has shape {shape}, and the graph hangs on all of its "
-                f"lengths. Give the shapes of the inputs that it follows from, {list(needs)}, as "
-                "shapes={name: shape}.",
-                needs,
-            )
-        return shape
+        needs = self.build.inputs_of(self.node.input[i])
+        return UnknownLengthError(
+            f"{self}: its input {self.node.input[i]!r} has shape {shape}, and the graph hangs on all of its "
+            f"lengths. Give the shapes of the inputs that it follows from, {list(needs)}, as "
+            "shapes={name: shape}.",
+            needs,
+        )
 
     def shape_or_none(self, i: int) -> tuple[Any, ...]:
         """Return the shape of input `i`, with ``None`` for lengths that differ from set to set."""
@@ -163,6 +214,11 @@ class Call:
         return f"{self.op}{name}"
 
 
+def with_open(shape: Sequence[Any]) -> tuple[int, ...]:
+    """Return a shape for a reshape: -1 for a length that is open, in whatever form."""
+    return tuple(n if isinstance(n, int) else -1 for n in shape)
+
+
 def constant(value: Any) -> bool:
     """Return whether a value never changes: no Var, and no param."""
     if isinstance(value, list | tuple):
@@ -170,10 +226,18 @@ def constant(value: Any) -> bool:
     return not isinstance(value, rg.Var | Weight)
 
 
-def lifted(function: Callable[..., Any], *args: Any, outputs: int | None = None) -> Any:
-    """Return a node, or several, of a function of arrays that has no gradient; constants are folded."""
+def lifted(
+    function: Callable[..., Any], *args: Any, outputs: int | None = None, dtype: Any = None
+) -> Any:
+    """Return a node, or several, of a function of arrays that has no gradient; constants are folded.
+
+    With a `dtype` the function works element by element, so that the node has a shape before it has a value.
+    """
     if not any(isinstance(a, rg.Var) for a in args):
         return function(*args)
+    shapes = [tuple(a.shape) if isinstance(a, rg.Var) else np.shape(a) for a in args]
+    if dtype is not None and not any(None in s for s in shapes):
+        return rg.lift(function, shape=np.broadcast_shapes(*shapes), dtype=dtype)(*args)
     return rg.lift(function, outputs=outputs)(*args)
 
 

@@ -28,8 +28,11 @@ def _body(call: Call, name: str, given: list[Any]) -> list[Any]:
 
 @converts("If")
 def _if(call: Call) -> Any:
-    if constant(call.values[0]):
-        taken = bool(np.asarray(call.values[0]).reshape(-1)[0])
+    known = call.values[0]
+    if not constant(known):
+        known = call.build.lengths.integers(call.node.input[0])
+    if known is not None:
+        taken = bool(np.asarray(known).reshape(-1)[0])
         return tuple(_body(call, "then_branch" if taken else "else_branch", []))
     first, second = (
         [call.build.operand(v) for v in _body(call, name, [])]

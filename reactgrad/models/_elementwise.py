@@ -52,7 +52,7 @@ def _div(call: Call) -> Any:
     a, b = call.all()
     kind = call.dtype(0).kind
     if kind == "i":  # toward zero, as in C
-        return lifted(_toward_zero, a, b)
+        return lifted(_toward_zero, a, b, dtype=call.dtype(0))
     return rg.floor_divide(a, b) if kind == "u" else rg.divide(a, b)
 
 
@@ -191,4 +191,4 @@ def _dropout(call: Call) -> Any:
     if training and ratio:
         raise call.refuse("dropout in training mode, whose numbers no seed of ONNX fixes,")
     x = call[0]
-    return x, rg.broadcast_to(np.array(True), call.shape(0)) if len(call.node.output) > 1 else x
+    return (x, rg.full_like(x, True, dtype=bool)) if len(call.node.output) > 1 else x

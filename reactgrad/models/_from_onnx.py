@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import CONVERTERS, Call, Weight, constant
+from reactgrad.models._call import CONVERTERS, Call, constant
 from reactgrad.models._errors import ModelError, UnknownLengthError
 from reactgrad.models._model import Model
 from reactgrad.models._onnx_file import checked_model, sources, subgraphs
-from reactgrad.models._tensors import array_of, dtype_of
+from reactgrad.models._open_lengths import OpenLengths
+from reactgrad.models._tensors import Weight, array_of, dtype_of
 
 Values = dict[str, Any]
 MAX_INPUT: Final = 1 << 31  # numbers of one
@@ -85,8 +87,14 @@ def from_onnx(
 class _Build:
     """A graph while it is built: what the names of the file have become."""
 
-    def __init__(self, graph: rg.Graph, model: Any, folder: str | None) -> None:
+    def __init__(
+        self, graph: rg.Graph, model: Any, folder: str | None, arrays: Values | None = None
+    ) -> None:
         self.graph = graph
+        # The initialisers of the main graph. A trial is given those that are read already, and makes no params of them.
+        self.trial = arrays is not None
+        self.arrays: Values = arrays or {}
+        self.values: Values = {}
         self.model = model
         self.folder = folder
         self.params: dict[str, Any] = {}
@@ -102,13 +110,18 @@ class _Build:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Build the main graph; return its inputs and its outputs."""
         proto = self.model.graph
+        aside = functools.partial(_aside, self.model, self.folder, self.arrays, constants)
+        self.lengths = OpenLengths(aside)
         given = {t.name for t in proto.initializer}
         names = [v.name for v in proto.input if v.name not in given]
         for name in [*constants, *shapes]:
             if name not in names:
                 raise ModelError(f"{name!r} is no input of this model. Its inputs are {names}.")
-        values: Values = {}
+        values = self.values
         inputs: dict[str, Any] = {}
+        for tensor in proto.initializer:
+            if tensor.name not in self.arrays:
+                self.arrays[tensor.name] = array_of(tensor, self.folder)
         for value in proto.input:
             if value.name in given:
                 continue
@@ -116,17 +129,18 @@ class _Build:
                 values[value.name] = _as_constant(constants[value.name])
             else:
                 inputs[value.name] = values[value.name] = self._input(value, shapes.get(value.name))
-        found = self.run(proto, values)
+        found = self.run(proto, values, self.arrays)
         outputs = {v.name: self._output(f) for v, f in zip(proto.output, found, strict=True)}
         return inputs, outputs
 
-    def run(self, proto: Any, values: Values) -> list[Any]:
+    def run(self, proto: Any, values: Values, arrays: Mapping[str, Any] | None = None) -> list[Any]:
         """Build the nodes of one graph of the file; return what its outputs have become.
 
-        `values` holds what is known by name, and is filled.
+        `values` holds what is known by name, and is filled; `arrays` are initialisers that are read already.
         """
         for tensor in proto.initializer:
-            values[tensor.name] = self._initialiser(tensor)
+            read = arrays[tensor.name] if arrays is not None else array_of(tensor, self.folder)
+            values[tensor.name] = Weight(tensor.name, read) if read.dtype.kind == "f" else read
         if proto.sparse_initializer:
             raise ModelError(
                 "This model has sparse initialisers, which are not read. Export it with dense ones."
@@ -144,8 +158,12 @@ class _Build:
     def operand(self, value: Any) -> Any:
         """Return a param for a weight, and anything else as it is."""
         if isinstance(value, Weight):
-            if value.var is None:
-                value.var = self.graph.param(value.array, name=value.name)
+            if value.var is None and self.trial:
+                value.var = self.graph.input(shape=value.array.shape, dtype=value.array.dtype)
+            elif value.var is None:
+                # A file that was written here may call it as a node without a name is called, "const_12".
+                name = None if value.name in self.graph else value.name
+                value.var = self.graph.param(value.array, name=name)
                 self.params[value.name] = value.var
             return value.var
         return value
@@ -267,10 +285,6 @@ class _Build:
                 )
         return found
 
-    def _initialiser(self, tensor: Any) -> Any:
-        array = array_of(tensor, self.folder)
-        return Weight(tensor.name, array) if array.dtype.kind == "f" else array
-
     def _input(self, value: Any, shape: Any) -> Any:
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
@@ -281,6 +295,7 @@ class _Build:
             )
         tensor = value.type.tensor_type
         dtype = dtype_of(tensor.elem_type, f"input {value.name!r}")
+        symbols: list[Any] = [None] * len(shape or ())
         if shape is None:
             if not tensor.HasField("shape"):
                 raise UnknownLengthError(
@@ -292,19 +307,35 @@ class _Build:
                 d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
                 for d in tensor.shape.dim
             ]
+            symbols = [d.dim_param for d in tensor.shape.dim]
         size = math.prod([max(n, 1) for n in shape if n is not None])
         if size > MAX_INPUT:
             raise ModelError(
                 f"The input {value.name!r} is declared with shape {tuple(shape)}, which is {size} numbers; at most "
                 f"{MAX_INPUT} are read. The file is damaged, or shapes={{{value.name!r}: (...)}} says what it is."
             )
-        return self.graph.input(shape=tuple(shape), dtype=dtype, name=value.name)
+        found = self.graph.input(shape=tuple(shape), dtype=dtype, name=value.name)
+        told = tuple(
+            n if n is not None else symbol or (value.name, axis)
+            for axis, (n, symbol) in enumerate(zip(shape, symbols, strict=True))
+        )
+        self.lengths.note(value.name, found, told)
+        return found
 
     def _output(self, found: Any) -> Any:
         if isinstance(found, list):
             return [self._output(f) for f in found]
         found = self.operand(found)
         return found if isinstance(found, rg.Var) or found is None else self.graph.const(found)
+
+
+def _aside(
+    model: Any, folder: str | None, arrays: Values, constants: Values, shapes: Mapping[str, Any]
+) -> Values:
+    """Build the file in a graph that is thrown away; return what its names have become."""
+    trial = _Build(rg.Graph(), model, folder, arrays)
+    trial.whole(constants, shapes)
+    return trial.values
 
 
 def _as_constant(value: Any) -> Any:

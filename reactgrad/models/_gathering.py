@@ -9,6 +9,7 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.models._call import Call, checked, converts, lifted
 from reactgrad.models._layout import affordable
+from reactgrad.models._open_lengths import Length
 
 _WRITES = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
 
@@ -26,7 +27,7 @@ def _gather(call: Call) -> Any:
 @converts("GatherElements")
 def _gather_elements(call: Call) -> Any:
     axis = call.axis(call.attr("axis", 0))
-    return rg.gather(call[0], axis, _from_start(call[1], call.shape(0)[axis]))
+    return rg.gather(call[0], axis, _from_start(call[1], call.length(0, axis)))
 
 
 @converts("GatherND")
@@ -42,12 +43,18 @@ def _gather_nd(call: Call) -> Any:
 @converts("Scatter", "ScatterElements")
 def _scatter_elements(call: Call) -> Any:
     axis = call.axis(call.attr("axis", 0))
-    index = _from_start(call[1], call.shape(0)[axis])
-    places: list[Any] = list(np.indices(call.shape(1), sparse=True))
+    index = _from_start(call[1], call.length(0, axis))
+    shape = call.told(1) if None in call.shape_or_none(1) else call.shape(1)
+    places: list[Any] = [_along(call, n, a, len(shape)) for a, n in enumerate(shape)]
     places[axis] = index
     return getattr(rg.asarray(call[0]).at[tuple(places)], _WRITES[call.attr("reduction", "none")])(
         call[2]
     )
+
+
+def _along(call: Call, length: Length, axis: int, rank: int) -> Any:
+    """Return the places along one of several axes."""
+    return rg.reshape(call.count(length, 1), tuple(-1 if a == axis else 1 for a in range(rank)))
 
 
 @converts("ScatterND")
@@ -74,7 +81,7 @@ def _tensor_scatter(call: Call) -> Any:
 @converts("OneHot")
 def _one_hot(call: Call) -> Any:
     depth, axis = int(call.number(1)), call.attr("axis", -1)
-    shape = [*call.shape(0)]
+    shape = [n or 1 for n in call.shape_or_none(0)]
     axis = call.axis(axis, len(shape) + 1)
     affordable(call, [*shape, depth])
     index = rg.astype(_from_start(call[0], depth), "i8")
@@ -98,7 +105,12 @@ def _top_k(call: Call) -> Any:
             order = x.shape[axis] - 1 - np.flip(order, axis)
         return np.take(order, range(k), axis).astype("i8")
 
-    index = lifted(places, call[0])
+    if length is None:
+        index = lifted(places, call[0])
+    else:  # an op, whose dtype and lengths are known before it has a value
+        order = rg.argsort(rg.flip(call[0], axis) if largest else call[0], axis=axis, kind="stable")
+        order = length - 1 - rg.flip(order, axis) if largest else order
+        index = rg.take(order, range(k), axis=axis)
     return rg.take_along_axis(call[0], index, axis), index
 
 

@@ -9,9 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import Call, checked, converts, lifted
+from reactgrad.models._call import Call, checked, constant, converts, lifted, with_open
+from reactgrad.models._open_lengths import Length
 
 MAX_ELEMENTS: Final = 1 << 24
+LAST: Final = 1 << 60  # behind the end of any axis
 
 
 def affordable(call: Call, shape: Any) -> tuple[int, ...]:
@@ -42,16 +44,34 @@ def _constant(call: Call) -> Any:
 @converts("ConstantOfShape")
 def _constant_of_shape(call: Call) -> Any:
     value = call.attr("value", np.zeros(1, "f4")).reshape(-1)[0]
+    lengths = (
+        None
+        if call.static_or_none(0) is not None
+        else call.build.lengths.shape(call.node.output[0])
+    )
+    if lengths is not None:
+        affordable(call, [n for n in lengths if isinstance(n, int)])
+        mask = call.build.lengths.mask(lengths)
+        if mask is not None:
+            return rg.where(mask, value, np.zeros_like(value))
     return np.full(affordable(call, call.ints(0)), value)
 
 
 @converts("Range")
 def _range(call: Call) -> Any:
+    if call.static_or_none(1) is None:
+        return _open_range(call)
     start, limit, delta = (call.static(i).reshape(-1)[0] for i in range(3))
     checked(delta != 0, f"{call} goes from {start} to {limit} in steps of 0.")
     count = max(0, math.ceil((float(limit) - float(start)) / float(delta)))
     affordable(call, (count,))
     return (start + np.arange(count) * delta).astype(call.dtype(0))
+
+
+def _open_range(call: Call) -> Any:
+    """Return a range to a limit that is an open length."""
+    start, delta = (call.static(i).reshape(-1)[0] for i in (0, 2))
+    return rg.astype(start + call.count(call.made(1)[0], 1) * delta, call.dtype(0))
 
 
 @converts("EyeLike")
@@ -80,28 +100,52 @@ def _size(call: Call) -> Any:
     return np.array(math.prod(call.shape(0)), "i8")
 
 
-def _new_shape(call: Call) -> list[int]:
+def _new_shape(call: Call) -> Sequence[Length]:
     """Return the shape that a Reshape asks for; a single length that stays open is -1."""
     known = call.build.hint(call[1]) if call.has(1) and isinstance(call[1], rg.Var) else None
-    if known is None or np.isnan(known).sum() != 1 or (known == -1).any():
+    if known is not None and np.isnan(known).sum() == 1 and not (known == -1).any():
+        return [-1 if np.isnan(n) else int(n) for n in known]
+    if not call.has(1) or constant(call.values[1]) or call.static_or_none(1) is not None:
         return list(call.ints(1, "shape"))
-    return [-1 if np.isnan(n) else int(n) for n in known]
+    return call.made(1)
 
 
 @converts("Reshape")
 def _reshape(call: Call) -> Any:
-    shape = _new_shape(call)
-    if not call.attr("allowzero", 0):
-        shape = [call.shape(0)[i] if n == 0 else n for i, n in enumerate(shape)]
+    shape: list[Any] = list(_new_shape(call))
+    if not call.attr("allowzero", 0) and 0 in shape:
+        lengths = call.shape_or_none(0)
+        shape = [lengths[i] if n == 0 else n for i, n in enumerate(shape)]
+    if sum(not isinstance(n, int) or n == -1 for n in shape) > 1:
+        shape = call.made()
+        if sum(not isinstance(n, int) for n in shape) > 1:
+            return _behind_open(call, shape)
+    shape = list(with_open(shape))
     if -1 in shape and 0 in shape:
         shape[shape.index(-1)] = 0
     return rg.reshape(call[0], tuple(shape))
+
+
+def _behind_open(call: Call, shape: list[Length]) -> Any:
+    """Return the elements in a shape that begins with several open lengths, which are those of the input."""
+    lengths = call.told(0)
+    same = 0
+    while same < min(len(shape), len(lengths)) and shape[same] == lengths[same]:
+        same += 1
+    rest, former = shape[same:], lengths[same:]
+    if not all(isinstance(n, int) for n in (*rest, *former)):
+        raise call.open_length(0)
+    fixed, whole = affordable(call, rest), affordable(call, former)
+    places = np.unravel_index(np.arange(math.prod(fixed)).reshape(fixed), whole)
+    return rg.asarray(call[0])[(..., *places)]
 
 
 @converts("Flatten")
 def _flatten(call: Call) -> Any:
     axis, rank = call.attr("axis", 1), call.rank(0)
     axis = rank if axis == rank else call.axis(axis)
+    if None in call.shape_or_none(0)[axis:]:
+        return rg.reshape(call[0], with_open(call.made()))
     lengths = call.shape_or_none(0)
     if axis == 0:
         return rg.reshape(call[0], (1, -1))
@@ -123,7 +167,7 @@ def _transpose(call: Call) -> Any:
 def _squeeze(call: Call) -> Any:
     axes = call.ints(1, "axes")
     if axes is None:
-        axes = tuple(i for i, n in enumerate(call.shape(0)) if n == 1)
+        axes = tuple(i for i, n in enumerate(call.shape_or_none(0)) if n == 1)
     return rg.squeeze(call[0], axes)
 
 
@@ -134,15 +178,26 @@ def _unsqueeze(call: Call) -> Any:
 
 @converts("Expand")
 def _expand(call: Call) -> Any:
+    if None in call.shape_or_none(0) or call.static_or_none(1) is None:
+        return _expand_open(call)
     wanted = affordable(call, call.ints(1))
     shape = call.shape(0)
     return rg.broadcast_to(call[0], affordable(call, np.broadcast_shapes(shape, wanted)))
 
 
+def _expand_open(call: Call) -> Any:
+    """Return input 0 broadcast to a shape with open lengths, of which it may have some."""
+    wanted = call.made(1)
+    own: list[Length] = [1] * (len(wanted) - call.rank(0)) + list(call.told(0))
+    wider = [1 if n == has else n for n, has in zip(wanted, own, strict=True)]
+    affordable(call, [n for n in wanted if isinstance(n, int)])
+    return rg.where(call.mask(wider, 1), call[0], np.zeros((), call.dtype(0)))
+
+
 @converts("Tile")
 def _tile(call: Call) -> Any:
     counts = call.ints(1)
-    affordable(call, [n * m for n, m in zip(call.shape(0), counts, strict=True)])
+    affordable(call, [(n or 1) * m for n, m in zip(call.shape_or_none(0), counts, strict=True)])
     return rg.tile(call[0], counts)
 
 
@@ -156,7 +211,7 @@ def _split(call: Call) -> Any:
     axis = call.axis(call.attr("axis", 0))
     parts = call.ints(1, "split")
     if parts is None:
-        length, count = call.shape(0)[axis], call.attr("num_outputs", len(call.node.output))
+        length, count = call.length(0, axis), call.attr("num_outputs", len(call.node.output))
         each = -(-length // count)
         parts = [min(each, max(0, length - i * each)) for i in range(count)]
     found = cut(call, axis, parts)
@@ -175,9 +230,32 @@ def cut(call: Call, axis: int, parts: Sequence[int]) -> list[Any]:
     return list(rg.split(call[0], list(np.cumsum(parts[:-1])), axis=axis))
 
 
+def _limits(call: Call, i: int, axes: Any) -> Sequence[int]:
+    """Return limits of a slice; those at a fixed distance from the end of an open axis are counted from there."""
+    if call.static_or_none(i) is not None:
+        return call.ints(i)
+    numbers, lengths = call.build.lengths.numbers(call.node.input[i]), call.told(0)
+    if numbers is None:
+        return call.ints(i)  # raises
+    found: list[int] = []
+    for number, axis in zip(numbers, axes or range(len(numbers)), strict=True):
+        length = lengths[axis]
+        if not isinstance(number, int):
+            whole = (length,) * len(number) if isinstance(length, int) else length
+            gaps = {a - b for a, b in zip(number, whole, strict=True)}
+            if len(gaps) != 1 or (gap := gaps.pop()) > 0:
+                return call.ints(i)  # raises
+            number = gap or LAST
+        found.append(number)
+    return found
+
+
 @converts("Slice")
 def _slice(call: Call) -> Any:
-    starts, ends = call.ints(1, "starts"), call.ints(2, "ends")
+    starts, ends = (
+        _limits(call, i, call.ints(3, "axes")) if call.has(i) else call.ints(i, name)
+        for i, name in ((1, "starts"), (2, "ends"))
+    )
     axes = [call.axis(a) for a in call.ints(3, "axes", range(len(starts)))]
     steps = call.ints(4, None, (1,) * len(starts))
     cut: list[Any] = [slice(None)] * call.rank(0)
@@ -187,7 +265,7 @@ def _slice(call: Call) -> Any:
             if (
                 step < 0 and end < 0
             ):  # Python counts from the end, where ONNX means "to the very first"
-                length = call.shape(0)[axis]
+                length = call.length(0, axis)
             else:
                 cut[axis] = slice(start, end, step)
                 continue
@@ -233,7 +311,8 @@ def _trilu(call: Call) -> Any:
 
 @converts("DepthToSpace")
 def _depth_to_space(call: Call) -> Any:
-    n, c, h, w = call.shape(0)
+    n = with_open(call.shape_or_none(0))[0]
+    c, h, w = (call.length(0, axis) for axis in (1, 2, 3))
     b = call.attr("blocksize")
     if call.attr("mode", "DCR") == "DCR":
         x, order = rg.reshape(call[0], (n, b, b, c // (b * b), h, w)), (0, 3, 4, 1, 5, 2)
@@ -244,7 +323,8 @@ def _depth_to_space(call: Call) -> Any:
 
 @converts("SpaceToDepth")
 def _space_to_depth(call: Call) -> Any:
-    n, c, h, w = call.shape(0)
+    n = with_open(call.shape_or_none(0))[0]
+    c, h, w = (call.length(0, axis) for axis in (1, 2, 3))
     b = call.attr("blocksize")
     order = (0, 3, 5, 1, 2, 4) if call.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
     x = rg.transpose(rg.reshape(call[0], (n, c, h // b, b, w // b, b)), order)

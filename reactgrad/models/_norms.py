@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import Call, converts
+from reactgrad.models._call import Call, converts, with_open
 
 
 def _by_channel(x: Any, rank: int) -> Any:
@@ -49,8 +50,9 @@ def _standard(x: Any, axes: tuple[int, ...], eps: float) -> Any:
 
 @converts("GroupNormalization")
 def _group_norm(call: Call) -> Any:
-    shape, groups = call.shape(0), call.attr("num_groups")
-    x = rg.reshape(call[0], (shape[0], groups, shape[1] // groups, -1))
+    groups = call.attr("num_groups")
+    shape = with_open((call.shape_or_none(0)[0], call.length(0, 1), *call.space()))
+    x = rg.reshape(call[0], (shape[0], groups, shape[1] // groups, math.prod(shape[2:])))
     x = _standard(x, (2, 3), call.attr("epsilon", 1e-5))
     scale, bias = call[1], call[2]
     if call.version >= 21:
@@ -88,7 +90,7 @@ def _lrn(call: Call) -> Any:
     width = [(0, 0)] * call.rank(0)
     width[1] = (before, size - 1 - before)
     squares = rg.pad(rg.square(x), width)
-    channels = call.shape(0)[1]
+    channels = call.length(0, 1)
     total: Any = 0
     for i in range(size):
         total = total + squares[:, i : i + channels]

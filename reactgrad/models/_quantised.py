@@ -16,7 +16,7 @@ def _spread(call: Call, i: int, rank: int, shape: tuple[Any, ...]) -> Any:
     """Return a scale or a zero point in a shape that fits the numbers: for all, an axis, or blocks."""
     value, axis, block = call[i], call.attr("axis", 1), call.attr("block_size", 0)
     if block:
-        return _cut(rg.repeat(value, block, axis=axis), axis, shape[axis])
+        return _cut(rg.repeat(value, block, axis=axis), axis, call.length(0, axis))
     if (call.rank(i) == 1 and call.shape(i) != (1,)) or (call.rank(i) == 1 and rank > 1):
         axis = call.axis(axis, rank)
         return rg.reshape(value, tuple(-1 if a == axis else 1 for a in range(rank)))
@@ -34,7 +34,7 @@ def _saturated(x: Any, dtype: np.dtype[Any]) -> Any:
 
 @converts("QuantizeLinear")
 def _quantize(call: Call) -> Any:
-    rank, shape = call.rank(0), call.shape(0)
+    rank, shape = call.rank(0), call.shape_or_none(0)
     scale = _spread(call, 1, rank, shape)
     zero = _spread(call, 2, rank, shape) if call.has(2) else None
     number = call.attr("output_dtype", 0)
@@ -52,7 +52,7 @@ def _quantize(call: Call) -> Any:
 
 @converts("DequantizeLinear")
 def _dequantize(call: Call) -> Any:
-    rank, shape = call.rank(0), call.shape(0)
+    rank, shape = call.rank(0), call.shape_or_none(0)
     scale = _spread(call, 1, rank, shape)
     number = call.attr("output_dtype", 0)
     dtype = dtype_of(number, str(call)) if number else call.dtype(1)

@@ -73,8 +73,10 @@ class _Layer:
         ]
         self.functions = _activations(call, default, len(self.backward))
         self.x = rg.transpose(call[0], (1, 0, 2)) if call.attr("layout", 0) else call[0]
-        self.steps, self.batch = (
-            call.shape(0)[i] for i in ((1, 0) if call.attr("layout", 0) else (0, 1))
+        time, samples = (1, 0) if call.attr("layout", 0) else (0, 1)
+        self.steps = call.length(0, time)
+        self.batch = (
+            call.told(0)[samples] if None in call.shape_or_none(0) else call.length(0, samples)
         )
         self.size = call.shape(2)[-1]
         self.gates = gates
@@ -83,13 +85,16 @@ class _Layer:
             self.steps <= MAX_STEPS, f"{call} takes {self.steps} steps, each with nodes of its own."
         )
         checked(
-            self.batch * self.size <= MAX_STATES,
+            not isinstance(self.batch, int) or self.batch * self.size <= MAX_STATES,
             f"{call} begins with {self.batch} states of {self.size} numbers: at most {MAX_STATES} numbers are made.",
         )
 
     def first(self, i: int, direction: int) -> Any:
         """Return the first state of a direction."""
         if not self.call.has(i):
+            if not isinstance(self.batch, int):
+                zero = np.zeros((), self.call.dtype(0))
+                return rg.where(self.call.mask([self.batch, self.size]), zero, zero)
             return np.zeros((self.batch, self.size), self.call.dtype(0))
         state = self.call[i]
         return state[:, direction] if self.call.attr("layout", 0) else state[direction]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import CONVERTERS, Call, checked, converts, lifted
+from reactgrad.models._call import CONVERTERS, Call, checked, converts, lifted, with_open
 
 
 def _sum_of(before: Any = None, after: Any = None) -> Any:
@@ -101,9 +102,12 @@ def _softmax(call: Call) -> Any:
     )
     if axis in (-1, call.rank(0) - 1):
         return function(x, -1)
-    shape = call.shape(0)
-    flat = rg.reshape(x, (int(np.prod(shape[:axis], dtype=int)), -1))
-    return rg.reshape(function(flat, -1), shape)
+    shape = call.shape_or_none(0)
+    if None in shape[:axis]:
+        columns = math.prod([call.length(0, a) for a in range(axis, len(shape))])
+        return rg.reshape(function(rg.reshape(x, (-1, columns)), -1), with_open(shape))
+    flat = rg.reshape(x, (math.prod(shape[:axis]), -1))
+    return rg.reshape(function(flat, -1), with_open(shape))
 
 
 def _hardmax(x: Any, axis: int) -> Any:
@@ -123,7 +127,7 @@ def _running(call: Call) -> Any:
     if back:
         x = rg.flip(x, axis)
     if call.attr("exclusive", 0):
-        length = call.shape(0)[axis]
+        length = call.length(0, axis)
         cut = [slice(None)] * call.rank(0)
         cut[axis] = slice(0, length - 1)
         width = [(0, 0)] * call.rank(0)

@@ -82,10 +82,13 @@ def _weights(
 
 @converts("Resize", "Upsample")
 def _resize(call: Call) -> Any:
-    x, shape, dtype = call[0], call.shape(0), call.dtype(0)
+    x, shape, dtype = call[0], call.shape_or_none(0), call.dtype(0)
     rank = len(shape)
     axes = [a % rank for a in call.attr("axes") or range(rank)]
     scales, sizes, roi = _asked(call)
+    if None in shape:
+        shape, moved = _moved(call, axes)
+        axes, scales, sizes, roi = _only(moved, axes, scales, sizes, roi)
     lengths = [shape[a] for a in axes]
     if sizes is not None:
         each = [s / n for s, n in zip(sizes, lengths, strict=True)]
@@ -116,6 +119,22 @@ def _resize(call: Call) -> Any:
     return _back(y, dtype)
 
 
+def _moved(call: Call, axes: list[int]) -> tuple[tuple[int, ...], list[int]]:
+    """Return the lengths of an input of which some are open, 1 for these, and which of the axes change."""
+    before, after = call.told(0), call.made()
+    changed = [k for k, a in enumerate(axes) if before[a] != after[a] or isinstance(before[a], int)]
+    if not all(isinstance(n, int) for k in changed for n in (before[axes[k]], after[axes[k]])):
+        raise call.open_length(0)
+    return tuple(n if isinstance(n, int) else 1 for n in before), changed
+
+
+def _only(kept: list[int], axes: list[int], scales: Any, sizes: Any, roi: Any) -> tuple[Any, ...]:
+    """Return what is asked of some of the axes."""
+    one, two = (None if v is None else [v[k] for k in kept] for v in (scales, sizes))
+    region = None if roi is None else [roi[k] for k in (*kept, *(k + len(axes) for k in kept))]
+    return [axes[k] for k in kept], one, two, region
+
+
 def _back(y: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -134,7 +153,11 @@ def _asked(call: Call) -> tuple[Any, Any, Any]:
     roi = call.static(1).reshape(-1) if call.has(1) else None
     roi = roi if roi is not None and roi.size else None
     if call.has(3):
-        return None, call.ints(3), roi
+        open_too = call.static_or_none(3) is None
+        wanted = [n if isinstance(n, int) else 0 for n in call.made(3)] if open_too else None
+        if wanted is not None and call.attr("axes"):
+            wanted = [wanted[a] for a in call.attr("axes")]
+        return None, wanted if open_too else call.ints(3), roi
     checked(call.has(2), f"{call} has neither scales nor sizes.")
     return call.static(2).reshape(-1), None, roi
 

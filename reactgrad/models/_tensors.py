@@ -52,6 +52,15 @@ _FIELDS: Final = {
 _FIELDS_OF_PAIRS: Final = {14: "float_data", 15: "double_data"}
 
 
+class Weight:
+    """An initialiser of floats: a param as soon as something computes with it."""
+
+    def __init__(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        self.name = name
+        self.array = array
+        self.var: Any = None
+
+
 def dtype_of(number: int, place: str) -> np.dtype[Any]:
     """Return the dtype that an ONNX element type is, or refuse it by name."""
     found = DTYPES.get(number)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.models._call import Call, checked, converts, lifted
+from reactgrad.models._call import Call, checked, converts, with_open
 from reactgrad.models._layout import affordable
 
 MAX_PADS: Final = 1 << 12
@@ -69,6 +69,8 @@ class _Windows:
     def taken(self, x: Any) -> Any:
         """Return all windows of a padded input: axes of places, then one axis with their elements."""
         n = len(self.kernel)
+        if isinstance(x, rg.Var) and None in x.shape:
+            return self._taken_by_axes(x)
         index: list[Any] = [slice(None), slice(None)]
         for i in range(n):
             at = (
@@ -79,7 +81,19 @@ class _Windows:
             shape[i], shape[n + i] = at.shape
             index.append(at.reshape(shape))
         windows = x[tuple(index)]
-        return rg.reshape(windows, (*windows.shape[: 2 + n], math.prod(self.kernel)))
+        return rg.reshape(windows, with_open((*windows.shape[: 2 + n], math.prod(self.kernel))))
+
+    def _taken_by_axes(self, x: Any) -> Any:
+        """Return all windows of an input with open lengths, taken along one axis after the other."""
+        n = len(self.kernel)
+        for i in reversed(range(n)):
+            at = (
+                np.arange(self.places[i])[:, None] * self.strides[i]
+                + np.arange(self.kernel[i]) * self.dilations[i]
+            )
+            x = rg.take(x, at, axis=2 + i)
+        x = rg.transpose(x, (0, 1, *range(2, 2 + 2 * n, 2), *range(3, 2 + 2 * n, 2)))
+        return rg.reshape(x, with_open((*x.shape[: 2 + n], math.prod(self.kernel))))
 
 
 def _by_rank(call: Call, name: str) -> Any:
@@ -93,7 +107,7 @@ def convolution(call: Call, x: Any, weight: Any, bias: Any, shape: tuple[int, ..
     """Return the convolution of operands by the attributes of a node; `shape` is that of the weight."""
     n = call.rank(0) - 2
     known = call.attr("auto_pad", "NOTSET") not in ("SAME_UPPER", "SAME_LOWER")
-    space = tuple(1 for _ in range(n)) if known else call.shape(0)[2:]
+    space = tuple(1 for _ in range(n)) if known else call.space()
     w = _Windows(call, shape[2:], space)
     padding = w.before
     if w.before != w.after:
@@ -116,7 +130,7 @@ def _conv(call: Call) -> Any:
 
 @converts("ConvTranspose")
 def _conv_transpose(call: Call) -> Any:
-    space, kernel = call.shape(0)[2:], call.shape(1)[2:]
+    space, kernel = call.space(), call.shape(1)[2:]
     n = len(space)
     strides = call.attr("strides") or [1] * n
     dilations = call.attr("dilations") or [1] * n
@@ -166,7 +180,7 @@ def _max_pool(call: Call) -> Any:
         w = _Windows(call, call.attr("kernel_shape"), (1,) * (call.rank(0) - 2))
         x = w.padded(call[0], -np.inf, call.rank(0), beyond=False)
         return _by_rank(call, "max_pool")(x, w.kernel, w.strides, 0, w.dilations)
-    space = call.shape(0)[2:]
+    space = call.space()
     w = _Windows(call, call.attr("kernel_shape"), space)
     dtype = call.dtype(0)
     least = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
@@ -186,7 +200,6 @@ def _max_pool(call: Call) -> Any:
 
 def _places(call: Call, w: _Windows, windows: Any, space: tuple[int, ...]) -> Any:
     """Return the numbers of the largest elements in the whole input."""
-    batch, channels = call.shape(0)[:2]
     order = (
         range(len(space)) if not call.attr("storage_order", 0) else range(len(space) - 1, -1, -1)
     )
@@ -207,13 +220,13 @@ def _places(call: Call, w: _Windows, windows: Any, space: tuple[int, ...]) -> An
         shape[i], shape[n + i] = at.shape
         flat = flat + at.reshape(shape) * steps[i]
     table = flat.reshape(*w.places, -1)
-    images = np.arange(batch * channels).reshape(batch, channels, *[1] * n) * math.prod(space)
-
-    def places(v: Any) -> Any:
-        best = v.argmax(-1)[..., None]
-        return np.take_along_axis(np.broadcast_to(table, v.shape), best, -1)[..., 0] + images
-
-    return lifted(places, windows)
+    rows = np.arange(math.prod(w.places)).reshape(w.places) * table.shape[-1]
+    here = rg.take(table.reshape(-1), rg.argmax(windows, axis=-1) + rows)
+    samples = call.told(0)[0] if call.shape_or_none(0)[0] is None else call.length(0, 0)
+    channels = call.length(0, 1)
+    images = rg.reshape(call.count(samples), (-1, *[1] * (n + 1))) * channels
+    images = images + np.arange(channels).reshape(-1, *[1] * n)
+    return here + images * math.prod(space)
 
 
 @converts("AveragePool")
@@ -225,7 +238,7 @@ def _average_pool(call: Call) -> Any:
     ):
         strides = call.attr("strides") or [1] * (call.rank(0) - 2)
         return _by_rank(call, "avg_pool")(call[0], tuple(call.attr("kernel_shape")), tuple(strides))
-    space = call.shape(0)[2:]
+    space = call.space()
     w = _Windows(call, call.attr("kernel_shape"), space)
     n = len(space)
     if not any((*w.before, *w.after, *w.beyond)) and n <= 3 and w.dilations == (1,) * n:
@@ -243,7 +256,7 @@ def _average_pool(call: Call) -> Any:
 
 @converts("LpPool")
 def _lp_pool(call: Call) -> Any:
-    space = call.shape(0)[2:]
+    space = call.space()
     w = _Windows(call, call.attr("kernel_shape"), space)
     windows, p = w.taken(w.padded(call[0], 0, len(space) + 2)), call.attr("p", 2)
     return rg.power(rg.sum(rg.power(rg.absolute(windows), p), axis=-1), 1.0 / p)
