@@ -117,6 +117,7 @@ def lift(
 
     Examples
     --------
+    >>> import math
     >>> import reactgrad as rg
     >>> g = rg.Graph()
     >>> x = g.input(3)
@@ -147,9 +148,9 @@ def lift(
     >>> fallback.set(8.0)
     >>> z.is_stale
     False
-    >>> quotient, remainder = rg.lift(divmod, outputs=2, cutoff="equal")(x, 7)
-    >>> quotient.value, remainder.value
-    (0, 1)
+    >>> rest, whole = rg.lift(math.modf, outputs=2, cutoff="equal")(x)
+    >>> whole.value, rest.value
+    (1.0, 0.0)
     """
     if function is None:
         return functools.partial(  # type: ignore[return-value]

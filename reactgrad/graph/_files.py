@@ -130,6 +130,7 @@ def from_networkx(network: nx.DiGraph, ops: Mapping[str, Any] | None = None) -> 
 
     Examples
     --------
+    >>> import math
     >>> import networkx as nx
     >>> import reactgrad as rg
     >>> n = nx.DiGraph()
@@ -137,7 +138,7 @@ def from_networkx(network: nx.DiGraph, ops: Mapping[str, Any] | None = None) -> 
     >>> n.add_node("y", op="exp")
     >>> n.add_node("z", op="f")
     >>> n.add_edges_from([("x", "y"), ("y", "z")])
-    >>> g = rg.from_networkx(n, {"f": round})
+    >>> g = rg.from_networkx(n, {"f": math.floor})
     >>> g["z"].value
     7
     >>> rg.from_networkx(rg.to_networkx(g))["z"].value_version

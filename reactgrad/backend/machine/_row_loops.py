@@ -35,7 +35,7 @@ _COLUMNS: Final = 128
 
 
 class _Places(NamedTuple):
-    """How the elements of a C-contiguous array lie: `outer` blocks of `length` rows of `inner` columns."""
+    """The order of the elements of a C-contiguous array: `outer` blocks of `length` rows of `inner` columns."""
 
     outer: int
     length: int
