@@ -31,6 +31,7 @@ from reactgrad.backend._libraries import add_kernels as add_kernels
 from reactgrad.backend._objects import AWAITED as AWAITED
 from reactgrad.backend._objects import is_one_shot as is_one_shot
 from reactgrad.backend._objects import lasts as lasts
+from reactgrad.backend._objects import node_in as node_in
 from reactgrad.backend._objects import own_object as own_object
 from reactgrad.backend._objects import refuse_one_shot as refuse_one_shot
 from reactgrad.backend._parts import Cuts as Cuts

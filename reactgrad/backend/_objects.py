@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import (
+    Callable,
+    Collection,
+    ItemsView,
+    Iterator,
+    KeysView,
+    Mapping,
+    ValuesView,
+)
 from enum import Enum
 from types import (
     AsyncGeneratorType,
@@ -15,12 +23,13 @@ from types import (
     MappingProxyType,
     ModuleType,
     NoneType,
+    SimpleNamespace,
 )
 from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ImplicitValueError
 
 # Types besides iterators whose values only one reader could use.
 AWAITED = frozenset((CoroutineType, AsyncGeneratorType))
@@ -61,8 +70,22 @@ def is_one_shot(value: Any) -> bool:
 
 
 def refuse_one_shot(what: str, value: Any) -> None:
-    """Raise ``DTypeError`` if a value, or one in a container, gives what is in it only once."""
-    for part in _parts(value):
+    """Raise for a value that cannot be kept: see ``Raises``.
+
+    Raises
+    ------
+    DTypeError
+        If it, or one in a container, gives what is in it only once.
+    ImplicitValueError
+        If a container holds a node, whose value would be looked at once.
+    """
+    for part in parts_of(value):
+        if is_node(part):
+            raise ImplicitValueError(
+                f"{what} was given a {type(value).__name__} that holds the Var {part.label!r}, whose value it would "
+                "not follow. Put its .value there for the present value, or let a function put all together "
+                "where it is used: rg.lift(lambda *values: ...)(*vars)."
+            )
         if is_one_shot(part):
             kind = type(part)
             within = "" if part is value else f"{type(value).__name__} that holds a "
@@ -74,6 +97,16 @@ def refuse_one_shot(what: str, value: Any) -> None:
             )
 
 
+def is_node(value: Any) -> bool:
+    """Return whether a value is the handle of a node."""
+    return hasattr(type(value), "_slot")
+
+
+def node_in(value: Any) -> Any:
+    """Return a node that a container of Python holds, however deep; ``None`` if there is none."""
+    return next(filter(is_node, parts_of(value)), None)
+
+
 def _instead(value: Any) -> str:
     if type(value) in AWAITED or hasattr(type(value), "__anext__"):
         return "Write def instead of async def, or pass what awaiting it gives."
@@ -82,22 +115,39 @@ def _instead(value: Any) -> str:
     return "Pass list(...) of it."
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """Return an iterator over a value and, in containers of Python, all that is in it."""
-    stack, seen = [value], set()
+# Types that hold nothing, and whose values anybody may read.
+_PLAIN = frozenset(
+    (*(NoneType, bool, int, float, complex, str, bytes), np.float64, np.float32, np.int64, np.bool_)
+)
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """Return an iterator over a value and all that is in containers of Python, but for plain numbers and texts."""
+    stack, seen = [value], set[int]()
     while stack:
         one = stack.pop()
         yield one
-        if id(one) in seen:
+        if type(one) in _PLAIN or id(one) in seen:
             continue
-        if isinstance(one, (dict, *_CONTAINERS)):
-            seen.add(id(one))
-            stack.extend(one.values() if isinstance(one, dict) else one)
-        elif isinstance(one, np.ndarray):
-            stack.extend(one.flat if one.dtype.kind == "O" else ())
-        elif isinstance(fields := getattr(type(one), "__dataclass_fields__", None), dict):
-            seen.add(id(one))
-            stack.extend(getattr(one, name, None) for name in fields)
+        seen.add(id(one))
+        for inside in _contents(one):
+            if not _PLAIN.issuperset(map(type, inside)):
+                stack.extend(inside)
+
+
+def _contents(one: Any) -> tuple[Collection[Any], ...]:
+    """Return what is in a container; nothing for what is none."""
+    if isinstance(one, Mapping):
+        return one.keys(), one.values()
+    if isinstance(one, (*_CONTAINERS, KeysView, ValuesView, ItemsView)):
+        return (one,)
+    if isinstance(one, np.ndarray):
+        return (one.ravel().tolist(),) if one.dtype.kind == "O" else ()
+    if type(one) is SimpleNamespace:
+        return (vars(one).values(),)
+    if isinstance(fields := getattr(type(one), "__dataclass_fields__", None), dict):
+        return ([getattr(one, name, None) for name in fields],)
+    return ()
 
 
 def lasts(value: Any) -> bool:

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import AWAITED, Spec, is_one_shot, refuse_one_shot
+from reactgrad._errors import DTypeError, ImplicitValueError, ShapeError
+from reactgrad.backend import AWAITED, Spec, is_one_shot, node_in, refuse_one_shot
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import Output, output
@@ -150,7 +150,7 @@ class Lifted:
         Raises
         ------
         DTypeError
-            If it is a Var, an iterator that its first reader would use up, or a coroutine.
+            If it is a Var or holds one, an iterator that its first reader would use up, or a coroutine.
         """
         kind = type(result)
         if kind not in _USUAL and is_one_shot(result):
@@ -165,12 +165,8 @@ class Lifted:
                 f"function {self.name!r} returned a {kind.__name__}, which gives what is in it to its "
                 f"first reader alone, and a value may have many: {instead}."
             )
-        if isinstance(result, Handle):
-            raise DTypeError(
-                f"function {self.name!r} returned the Var {result.label!r}, which is not a value: "  # type: ignore[attr-defined]
-                "what it computes would never be looked at again. Return v.value, or build the "
-                "node outside of the function."
-            )
+        if kind not in _HOLDING_NOTHING:
+            _refuse_nodes_of(f"function {self.name!r}", result)
         return result
 
     def arguments(self, operands: Sequence[Any]) -> tuple[list[Any], list[int]]:
@@ -244,6 +240,8 @@ class Lifted:
 
         The result is a read-only view, so a caller cannot make it writable again.
         """
+        if result.dtype.kind == "O":
+            _refuse_nodes_of("a function", result)
         # No more references than this call itself makes, so nothing else refers to the array.
         if result.base is None and sys.getrefcount(result) <= OF_A_CALL:
             result.flags.writeable = False
@@ -255,6 +253,17 @@ class Lifted:
             result.flags.writeable = False
             return result.view()
         return result
+
+
+def _refuse_nodes_of(who: str, result: Any) -> None:
+    """Raise ``ImplicitValueError`` if a result is a node, or a container that holds one."""
+    node = node_in(result)
+    if node is not None:
+        which = f"a {type(result).__name__} that holds the Var" if node is not result else "the Var"
+        raise ImplicitValueError(
+            f"{who} returned {which} {node.label!r}, which is not a value: what it computes would never be looked at "
+            "again. Return v.value, or build the node outside of the function."
+        )
 
 
 def refuse_hidden(function: Any, value: Any) -> None:
@@ -295,6 +304,10 @@ _NUMBERS = (bool, int, float, complex)
 _USUAL = frozenset(
     (*_NUMBERS, NoneType, str, bytes, tuple, list, dict, set, frozenset, np.float64, np.float32)
 )
+
+
+# Types of results in which there is no node.
+_HOLDING_NOTHING = frozenset((*_NUMBERS, NoneType, str, bytes, np.float64, np.float32))
 
 
 _CONSTANTS = (str, bytes, NoneType, EllipsisType)

@@ -95,11 +95,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) ->
     """
     cuts = places_to_cut(indices_or_sections)
     x, at = node(x), whole("split", "axis", axis)
-    if isinstance(cuts, int):
-        return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(cuts)])
-    # Each part knows only the cuts at its own ends: all cuts for each would be quadratic.
-    parts = [(cuts[max(i - 1, 0) : i + 1], at, min(i, 1)) for i in range(len(cuts) + 1)]
-    return tuple([apply(SPLIT, (x,), part) for part in parts])
+    return tuple([apply(SPLIT, (x,), (ends, at, part)) for ends, part in parts_to_cut(cuts)])
 
 
 def _infer_unbind(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -155,6 +151,16 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
             "and so not how many parts there are. Set it first, or declare the length."
         )
     return tuple([apply(UNBIND, (x,), (at, count, part)) for part in range(count)])
+
+
+def parts_to_cut(cuts: Cuts) -> list[tuple[Cuts, int]]:
+    """Return for each part what it knows of the cuts, and its number among the parts that these make.
+
+    Each knows only the cuts at its own ends: all cuts for each would be quadratic.
+    """
+    if isinstance(cuts, int):
+        return [(cuts, part) for part in range(cuts)]
+    return [(cuts[max(i - 1, 0) : i + 1], min(i, 1)) for i in range(len(cuts) + 1)]
 
 
 def places_to_cut(given: Any) -> Cuts:

@@ -110,6 +110,44 @@ def gradients_through_parts_of_a_split(n: int) -> Act:
     return lambda: rg.grad(y, x)
 
 
+def late_rows(n: int) -> tuple[rg.Var, rg.Var]:
+    """Return a param and a part of it whose shape only its value shows."""
+    x = rg.Graph().param(np.ones(n))
+    return x, x[x > 0.0]
+
+
+LATE: dict[str, Callable[[rg.Var, int], object]] = {
+    "split": lambda y, n: rg.split(y, n),
+    "split_at_places": lambda y, n: rg.split(y, range(1, n)),
+    "array_split": lambda y, n: rg.array_split(y, n),
+    "array_split_at_places": lambda y, n: rg.array_split(y, range(1, n)),
+    "hsplit": lambda y, n: rg.hsplit(y, n),
+    "hsplit_at_places": lambda y, n: rg.hsplit(y, range(1, n)),
+    "vsplit": lambda y, n: rg.vsplit(rg.reshape(y, (-1, 1)), n),
+    "atleast_1d": lambda y, n: rg.atleast_1d(*[y[i:] for i in range(n)]),
+}
+
+
+def _late_programs(name: str, part: Callable[[rg.Var, int], object]) -> None:
+    def read(n: int) -> Act:
+        x, y = late_rows(n)
+        parts: list[rg.Var] = list(part(y, n))  # type: ignore[call-overload]
+        return lambda: x._graph.forward(*parts)
+
+    def gradient(n: int) -> Act:
+        x, y = late_rows(n)
+        total = rg.stack([one.sum() for one in part(y, n)]).sum()  # type: ignore[attr-defined]
+        total.value
+        return lambda: rg.grad(total, x).value
+
+    PROGRAMS[f"parts_by_{name}_of_unknown_shape"] = read
+    PROGRAMS[f"gradients_of_parts_by_{name}_of_unknown_shape"] = gradient
+
+
+for _name, _part in LATE.items():
+    _late_programs(_name, _part)
+
+
 @program
 def outputs_of_a_function(n: int) -> Act:
     x = rg.Graph().param(1.0)

@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._calls import whole
 from reactgrad._errors import ShapeError
+from reactgrad.backend import Cuts
 from reactgrad.nodes._handle import Handle, apply
-from reactgrad.ops._deferred import deferred, deferred_each, needs_axes
+from reactgrad.ops._deferred import deferred, deferred_each, is_late, needs_axes
 from reactgrad.ops._index import getitem
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
-from reactgrad.ops._split import ARRAY_SPLIT, check_count, places_to_cut, split, unbind
+from reactgrad.ops._split import (
+    ARRAY_SPLIT,
+    SPLIT,
+    check_count,
+    parts_to_cut,
+    places_to_cut,
+    split,
+    unbind,
+)
 
 
-def _cut(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """Return the nest of results of a function that cuts at places or into so many parts."""
-    if isinstance(indices_or_sections, int | np.integer):
-        return [None] * max(int(indices_or_sections), 1)
-    found = places_to_cut(indices_or_sections)
-    return [None] * (len(found) + 1 if isinstance(found, tuple) else found)
-
-
-@deferred_each(_cut)
 def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """Return parts of `ary` along an axis, which need not have the same length.
 
@@ -61,12 +62,15 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
     if not isinstance(number, Handle) and hasattr(number, "__index__") and not np.ndim(number):
         count = int(number.__index__())  # type: ignore[union-attr]
         check_count("array_split", count)
-        at = normal_axis("array_split", axis, ary.ndim)
+        at = (
+            whole("array_split", "axis", axis)
+            if is_late([ary])
+            else normal_axis("array_split", axis, ary.ndim)
+        )
         return [apply(ARRAY_SPLIT, (ary,), (count, at, part)) for part in range(count)]
     return list(split(ary, number, axis))
 
 
-@deferred_each(_cut)
 def hsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Return parts of `ary` along axis 1, or axis 0 where it has no other one; see `split`.
 
@@ -82,11 +86,19 @@ def hsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     >>> [part.tolist() for part in rg.hsplit(x, 2)]
     [[[1], [3]], [[2], [4]]]
     """
+    if is_late([ary]):
+        return [_column(ary, *attrs) for attrs in parts_to_cut(places_to_cut(indices_or_sections))]
     ary = _with_axes("hsplit", ary, 1)
     return list(split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0))
 
 
-@deferred_each(_cut)
+@deferred
+def _column(ary: Any, cuts: Cuts, part: int) -> Any:
+    """Return one part along axis 1, or axis 0 where there is no other one; it knows no other parts."""
+    ary = _with_axes("hsplit", ary, 1)
+    return apply(SPLIT, (ary,), (cuts, 1 if ary.ndim > 1 else 0, part))
+
+
 def vsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Return parts of `ary` along axis 0; see `split`.
 
@@ -105,7 +117,6 @@ def vsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     return list(split(_with_axes("vsplit", ary, 2), indices_or_sections, 0))
 
 
-@deferred_each(_cut)
 def dsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Return parts of `ary` along axis 2; see `split`.
 
@@ -126,7 +137,7 @@ def dsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 
 def _with_axes(name: str, ary: Any, count: int) -> Any:
     ary = node(ary)
-    if ary.ndim < count:
+    if not is_late([ary]) and ary.ndim < count:
         raise ShapeError(f"{name} needs a value with at least {count} axes, not {ary.ndim}.")
     return ary
 

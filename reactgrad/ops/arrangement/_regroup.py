@@ -9,7 +9,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.backend._parts import regrouped
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
-from reactgrad.ops._deferred import deferred, deferred_each
+from reactgrad.ops._deferred import deferred
 from reactgrad.ops._layout import alias, like_shape, reshape, shape_attr, share_memory
 from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis, size_of
@@ -198,16 +198,15 @@ def copy(a: Any) -> Any:
 
 
 def _at_least(count: int, arrays: tuple[Any, ...]) -> Any:
-    results = tuple([apply(AT_LEAST, (node(a, *arrays),), (count,)) for a in arrays])
+    results = tuple([_one_at_least(node(a, *arrays), count) for a in arrays])
     return results[0] if len(results) == 1 else results
 
 
-def _one_each(*arys: Any) -> Any:
-    """Return the nest of results of ``atleast_1d`` and its like."""
-    return None if len(arys) == 1 else (None,) * len(arys)
+@deferred
+def _one_at_least(a: Any, count: int) -> Any:
+    return apply(AT_LEAST, (a,), (count,))
 
 
-@deferred_each(_one_each)
 def atleast_1d(*arys: Any) -> Any:
     """Return values with at least one axis: numbers become arrays of one element.
 
@@ -231,7 +230,6 @@ def atleast_1d(*arys: Any) -> Any:
     return _at_least(1, arys)
 
 
-@deferred_each(_one_each)
 def atleast_2d(*arys: Any) -> Any:
     """Return values with at least two axes: new ones come first.
 
@@ -255,7 +253,6 @@ def atleast_2d(*arys: Any) -> Any:
     return _at_least(2, arys)
 
 
-@deferred_each(_one_each)
 def atleast_3d(*arys: Any) -> Any:
     """Return values with at least three axes: a row becomes (1, n, 1), a matrix (m, n, 1).
 
