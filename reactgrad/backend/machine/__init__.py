@@ -13,5 +13,6 @@
 - ``_compiled``, ``_erf_loops``: compiled loops for the error function and normal distribution.
 - ``_activation_loops``: activation functions and their slopes by loops of the driver.
 - ``_row_loops``: softmax and its kin by loops of the driver.
+- ``_stable_order``: stable sorts of places by a sort that is not.
 - ``_sheet``: ``Sheet``, rows that compiled loops compute without a graph.
 """

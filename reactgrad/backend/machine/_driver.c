@@ -541,7 +541,7 @@ static PyObject *places(PyObject *module, PyObject *const *args, Py_ssize_t coun
 
 #include "_rules.h"
 #include "_running.h"
-
+#include "_order.h"
 static PyMethodDef methods[] = {
     {"play", (PyCFunction)(void (*)(void))play, METH_FASTCALL,
      PyDoc_STR("Do the instructions that lie from the address `row` to the address `end`.")},
@@ -561,7 +561,7 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Change params by the rule of Adam.")},
     {"accumulate", (PyCFunction)(void (*)(void))accumulate, METH_FASTCALL,
      PyDoc_STR("Write running sums, or products, along an axis.")},
-    {NULL, NULL, 0, NULL},
+    ORDER_METHODS {NULL, NULL, 0, NULL},
 };
 
 static int add_loops(PyObject *module)

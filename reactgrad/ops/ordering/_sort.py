@@ -10,6 +10,7 @@ from reactgrad._calls import whole
 from reactgrad._errors import ParameterError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.array_api._on_host import on_host
+from reactgrad.backend.machine._stable_order import use_quick_sort
 from reactgrad.backend.numpy import _ordering
 from reactgrad.nodes._handle import Handle, apply, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
@@ -24,6 +25,7 @@ from reactgrad.ops.ordering._take import take_along_axis
 from reactgrad.scheduler import safe_repr
 
 add_kernels(_ordering.register, on_host(_ordering.NAMES))
+use_quick_sort()
 
 INTP = np.dtype(np.intp)
 KINDS = ("quicksort", "mergesort", "heapsort", "stable")

@@ -32,7 +32,21 @@ def few_values(draw: st.DrawFn) -> tuple[Any, int]:
 @given(few_values())
 def test_it_is_numpys_stable_order(drawn: tuple[Any, int]) -> None:
     x, axis = drawn
-    np.testing.assert_array_equal(_ordering._stable_order(x, axis), x.argsort(axis, kind="stable"))
+    wanted = x.argsort(axis, kind="stable")
+    np.testing.assert_array_equal(_ordering._stable_order(x, axis), wanted)
+    np.testing.assert_array_equal(rg.argsort(rg.Graph().input(x), axis).value, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u4", "u8"])
+@pytest.mark.parametrize("length", [24, 100, 5000])
+@pytest.mark.parametrize("equals", [1, 3, 30, 70])
+def test_runs_of_equals_of_any_length(dtype: str, length: int, equals: int) -> None:
+    rng = np.random.default_rng(length + equals)
+    x = rng.permuted(np.tile(np.arange(length) // equals, (4, 1)), axis=1).astype(dtype)
+    if dtype[0] == "f":
+        x[0, ::3], x[1, ::2], x[2, 1::2] = np.nan, -0.0, 0.0
+    found = rg.argsort(rg.Graph().input(x)).value
+    np.testing.assert_array_equal(found, x.argsort(kind="stable"))
 
 
 @pytest.mark.parametrize("descending", [False, True])
