@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from reactgrad._calls import check_names
-from reactgrad._errors import DeviceError, GradientError, LoadError, ParameterError, ReactgradError
+from reactgrad._errors import (
+    DeviceError,
+    DTypeError,
+    GradientError,
+    LoadError,
+    ParameterError,
+    ReactgradError,
+)
 from reactgrad._habits import answer, check_assigned, present
 from reactgrad._names_of_torch import OF_OPTIMIZERS
 from reactgrad.change._set_side_by_side import set_side_by_side
@@ -28,7 +36,7 @@ from reactgrad.optim._params import (
     unique_names,
 )
 from reactgrad.optim._training_step import training_step
-from reactgrad.scheduler import listed
+from reactgrad.scheduler import listed, safe_repr
 from reactgrad.values._quiet import as_before, be_quiet, error_state
 
 Group = dict[str, Any]
@@ -105,17 +113,17 @@ class Optimizer:
         who = type(self).__name__
         for name in ("lr", "eps", "weight_decay", "momentum", "lr_decay"):
             value = options.get(name, 0.0)
-            if not value >= 0.0:
+            if not (_number(value) and value >= 0.0):
                 raise ParameterError(f"{who}({name}={value!r}) must be at least 0.")
         for name in ("rho", "alpha"):
             value = options.get(name, 0.5)
-            if not 0.0 <= value <= 1.0:
+            if not (_number(value) and 0.0 <= value <= 1.0):
                 raise ParameterError(f"{who}({name}={value!r}) must be from 0 to 1.")
         betas = options.get("betas", (0.0, 0.0))
         if (
             not isinstance(betas, tuple | list)
             or len(betas) != 2
-            or not all(0.0 <= value < 1.0 for value in betas)
+            or not all(_number(value) and 0.0 <= value < 1.0 for value in betas)
         ):
             raise ParameterError(
                 f"{who}(betas={betas!r}): two numbers, and each must be at least 0 and below 1."
@@ -292,6 +300,11 @@ class Optimizer:
         object
             Whatever the closure returned.
         """
+        if closure is not None and not callable(closure):
+            raise DTypeError(
+                f"{type(self).__name__}.step({safe_repr(closure):.40}): it takes a function that computes the loss, or "
+                "nothing. Write loss.backward() and then opt.step()."
+            )
         loss = None if closure is None else closure()
         if self._before:
             self._before.call(self)
@@ -550,6 +563,10 @@ class Optimizer:
 
 
 answer(Optimizer, "opt", OF_OPTIMIZERS)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _refuse(error: DeviceError, closure: object = None) -> NoReturn:
