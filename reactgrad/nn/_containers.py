@@ -9,7 +9,7 @@ from typing import Any, Self
 from reactgrad._errors import DTypeError, GraphError, IndexingError, ParameterError
 from reactgrad.nn._module import Module, absent_of
 from reactgrad.nn._parameter import Parameter
-from reactgrad.nn._registry import changes, is_param
+from reactgrad.nn._registry import changes, check_path, is_param
 from reactgrad.scheduler import safe_repr
 
 
@@ -17,6 +17,7 @@ class _Container(Module):
     """Members by name, beside attributes."""
 
     _members: dict[str, Any]
+    _holds_modules = True
 
     def __init__(self) -> None:
         vars(self)["_members"] = {}
@@ -27,6 +28,19 @@ class _Container(Module):
             if name not in ("_record", "_members"):
                 yield name, value
 
+    def _assign(self, name: str, value: Any) -> None:
+        # As in PyTorch: a module that is assigned or added by name is one of those that are called.
+        own = vars(self)
+        if (
+            isinstance(value, Module)
+            and self._holds_modules
+            and "_members" in own
+            and name not in own
+        ):
+            self._put(name, value)
+        else:
+            super()._assign(name, value)
+
     def _replace(self, name: str, value: Any) -> None:
         if name in self._members:
             if self._members[name] is not value:
@@ -36,6 +50,7 @@ class _Container(Module):
 
     def _put(self, name: str, value: Any) -> None:
         self._check(value)
+        check_path(self, name)
         self._members[name] = value
         self._moved()
 
@@ -169,6 +184,11 @@ class Sequential(_Numbered):
             for name, one in modules[0].items():
                 self._put(name, one)
         else:
+            if len(modules) == 1 and isinstance(modules[0], list | tuple):
+                raise DTypeError(
+                    "Sequential([...]): it takes modules one by one. Write Sequential(*modules), or "
+                    "Sequential({'name': module}) for names."
+                )
             for one in modules:
                 self.append(one)
 
@@ -220,6 +240,8 @@ class ParameterList(_Numbered):
     values : iterable of Var or array_like, optional
         Arrays become params.
     """
+
+    _holds_modules = False
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         super().__init__()
@@ -311,6 +333,8 @@ class ParameterDict(_Named):
     parameters : mapping or iterable of pairs, optional
         Arrays become params.
     """
+
+    _holds_modules = False
 
     def _put(self, name: str, value: Any) -> None:
         super()._put(name, value if is_param(value) else Parameter(value))

@@ -104,9 +104,19 @@ class _Forth(_Conv):
                 "'reflect', 'replicate' or "
                 "'circular'."
             )
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ParameterError(
+                f"{type(self).__name__}(padding={padding!r:.40}): it is an integer, one for each axis, 'same' or "
+                "'valid'."
+            )
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode
         )
+        if padding == "same" and any(one != 1 for one in self.stride):
+            raise ParameterError(
+                f"{type(self).__name__}(padding='same', stride={stride!r}): windows in steps of more than 1 do not "
+                "give the length of the input. Write the padding as numbers."
+            )
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight, self.bias = Values(rng, dtype).of_layer(
             shape, out_channels if bias else None, prod(shape[1:])

@@ -15,7 +15,16 @@ from reactgrad.graph._var import Var
 from reactgrad.nn import _copies, _moving, _shown, _state
 from reactgrad.nn._building import ModuleCall, building, follow
 from reactgrad.nn._forward_hooks import ForwardHook, add_hook
-from reactgrad.nn._registry import Parameters, Record, Registered, changes, parts_of, registers
+from reactgrad.nn._registry import (
+    Parameters,
+    Record,
+    Registered,
+    changes,
+    check_path,
+    parts_of,
+    registers,
+)
+from reactgrad.nn._sizes import check_sizes
 from reactgrad.nodes._handle import current_graph
 from reactgrad.ops import logical_and
 from reactgrad.scheduler import safe_repr
@@ -69,6 +78,7 @@ class Module(Registered):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
             check_names(cls, cls.__qualname__, args, kwargs)
+        check_sizes(cls, args, kwargs)
         made = super().__new__(cls)
         object.__setattr__(made, "_record", Record())
         return made
@@ -114,6 +124,8 @@ class Module(Registered):
             return
         if name[:1] != "_" and name not in vars(self):
             self._check_new(name, value)
+            if registers(value):
+                check_path(self, name)
         self._assign(name, value)
 
     def _assign(self, name: str, value: Any) -> None:
@@ -180,6 +192,7 @@ class Module(Registered):
         >>> list(net.state_dict())
         ['steps']
         """
+        check_path(self, name)
         if name not in self._record.buffers and hasattr(self, name):
             raise GraphError(
                 f"register_buffer({name!r}): {type(self).__name__} has an attribute of that name. Choose another one."
@@ -191,6 +204,7 @@ class Module(Registered):
 
     def register_parameter(self, name: str, param: Any) -> None:
         """Set an attribute to a param, or to ``None``."""
+        check_path(self, name)
         self._assign(name, param)
 
     register_module = register_parameter

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
 from reactgrad.core._moved import replaced
 from reactgrad.graph._var import Var
+from reactgrad.nn._parameter import dtype_of
 from reactgrad.nn._registry import is_param, named_by_hand, parts_of
 
 M = TypeVar("M")
@@ -40,9 +40,7 @@ def to(module: M, /, *args: Any, dtype: Any = None, device: str | None = None) -
             device = one
         else:
             dtype = one
-    wanted = None if dtype is None else np.dtype(dtype)
-    if wanted is not None and wanted.kind not in "fc":
-        raise DTypeError(f"to({wanted}): params are floats. Write net.to('float32').")
+    wanted = None if dtype is None else dtype_of("to: ", dtype)
     whole: Any = module
     next(whole.parameters(), None)  # says so where params wait for a first input
     made: dict[tuple[int, int], Var] = {}

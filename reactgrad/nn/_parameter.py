@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._errors import DTypeError
 from reactgrad.graph._var import Var
 from reactgrad.nn._registry import is_param
 from reactgrad.nodes._handle import current_graph
+from reactgrad.scheduler import safe_repr
 
 
 class _IsParam(type):
@@ -50,4 +52,17 @@ class Parameter(metaclass=_IsParam):
 
 def real(dtype: Any) -> np.dtype[Any]:
     """Return the dtype of a layer's params: float64 for ``None``, as of ``rg.zeros``."""
-    return np.dtype(np.float64 if dtype is None else dtype)
+    return dtype_of("dtype=", np.float64 if dtype is None else dtype)
+
+
+def dtype_of(what: str, dtype: Any) -> np.dtype[Any]:
+    """Return a dtype of params, or raise ``DTypeError`` for what is none."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found.kind not in "fc":
+        raise DTypeError(
+            f"{what}{safe_repr(dtype):.60}: params are floats. Write 'float32' or 'float64'."
+        )
+    return found

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._errors import ParameterError
 from reactgrad.graph._var import Var
 from reactgrad.nodes._op import PARAM
+from reactgrad.scheduler import safe_repr
 
 # Numbers of editions, each given once in the process; and a count of changes of what registers where.
 _editions = itertools.count(1)
@@ -96,6 +98,15 @@ class Registered:
 
     _record: Record
     _waits = False  # True while the params of a layer wait for its first input
+
+
+def check_path(owner: Any, name: Any) -> None:
+    """Raise ``ParameterError`` for a name that is no part of a path such as ``"layers.0.weight"``."""
+    if not isinstance(name, str) or not name or "." in name:
+        raise ParameterError(
+            f"{type(owner).__name__}: {safe_repr(name):.60} names no part of it. A name is a text without dots, which "
+            "join names to paths: 'layers.0.weight'. Write str(key), or '_' for '.'."
+        )
 
 
 def is_param(one: object) -> bool:

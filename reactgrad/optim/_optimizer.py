@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from reactgrad._calls import check_names, explain_init
-from reactgrad._errors import DeviceError, GradientError, LoadError, ParameterError, ReactgradError
+from reactgrad._errors import (
+    DeviceError,
+    DTypeError,
+    GradientError,
+    LoadError,
+    ParameterError,
+    ReactgradError,
+)
 from reactgrad._habits import answer, check_assigned, present
 from reactgrad._names_of_torch import OF_OPTIMIZERS
 from reactgrad.change._set_side_by_side import set_side_by_side
@@ -119,7 +127,7 @@ class Optimizer:
         if (
             not isinstance(betas, tuple | list)
             or len(betas) != 2
-            or not all(0.0 <= value < 1.0 for value in betas)
+            or not all(0.0 <= _number(who, "betas", value) < 1.0 for value in betas)
         ):
             raise ParameterError(
                 f"{who}(betas={safe_repr(betas)}): two numbers, and each must be at least 0 and below 1."
@@ -296,6 +304,11 @@ class Optimizer:
         object
             Whatever the closure returned.
         """
+        if closure is not None and not callable(closure):
+            raise DTypeError(
+                f"{type(self).__name__}.step({safe_repr(closure):.40}): it takes a function that computes the loss, or "
+                "nothing. Write loss.backward() and then opt.step()."
+            )
         loss = None if closure is None else closure()
         if self._before:
             self._before.call(self)
@@ -561,10 +574,13 @@ def _refuse(error: DeviceError, closure: object = None) -> NoReturn:
 
 
 def _number(who: str, name: str, value: Any) -> float:
+    """Return an option that is a real number as a float; raise ``ParameterError`` for anything else."""
     try:
-        return float(value)
+        if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{who}({name}={safe_repr(value):.60}) must be a number.") from None
+        pass
+    raise ParameterError(f"{who}({name}={safe_repr(value):.60}) must be a number.")
 
 
 def check_gradients(params: Iterable[Any]) -> None:

@@ -142,7 +142,9 @@ def test_a_forked_process_works_without_the_threads_of_its_parent() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, "2", None, True])
 def test_a_count_that_cannot_be(count: object) -> None:
-    with pytest.raises(rg.ThreadCountError, match=r"is an integer, 1 or more and at most 10,000; 1 computes"):
+    with pytest.raises(
+        rg.ThreadCountError, match=r"is an integer, 1 or more and at most 10,000; 1 computes"
+    ):
         rg.set_num_threads(count)  # type: ignore[arg-type]
     assert issubclass(rg.ThreadCountError, ValueError)
 
