@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from reactgrad._errors import DeviceError, DTypeError, GradientError, GraphError, ShapeError
@@ -222,7 +222,11 @@ def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
         return None
     graph = var._graph
     if not hasattr(part, "_slot"):
-        if read_value(part, who)[0] is None:
+        if isinstance(part, Collection) and not hasattr(part, "dtype"):
+            seen = None  # also one that holds a Var
+        else:
+            seen = read_value(part, who)[0]
+        if seen is None:
             raise DTypeError(
                 f"{who} returned {type(part).__name__} ({safe_repr(part):.60}). A {kind[0]} is a Var, built of "
                 "ops; or an array or number where it is constant, or None where it is zero."
