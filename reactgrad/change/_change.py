@@ -28,6 +28,16 @@ from reactgrad.values._columns import MISSING
 from reactgrad.values._facts import put
 
 
+def note_manner(graph: Core, slots: Iterable[int], manner: str) -> None:
+    """Note for `Graph.why` how nodes have just changed, where it was not by a set; in a rollback, that it was one."""
+    scheduler, manners = graph._scheduler, graph._host.manners
+    scheduler.versions.settle()
+    if scheduler.notes.giving_back:
+        manner = "rollback"
+    for slot in slots:
+        manners[slot] = (scheduler.versions.version[slot], manner)
+
+
 class Change:
     """One change under way: a ``with`` block that undoes its steps if it raises.
 
@@ -85,6 +95,8 @@ class Change:
         del scheduler.unfinished[self._at :]  # from here on it is made
         for former in self._done:
             scheduler.commit(former, self._kind)
+            if self._kind is not None:
+                note_manner(self._graph, former.rows, self._kind)
         self._back.clear()  # the calls refer to this object, and `_held` is not needed any longer
         self._held.clear()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from reactgrad._errors import GradientError, ParameterError, SetError
 from reactgrad.backend import device_of
+from reactgrad.change._change import note_manner
 from reactgrad.change._set import set_many
 from reactgrad.core._handles import tidy
 from reactgrad.core._held import announce
@@ -49,6 +50,7 @@ def touch(var: Any, /) -> None:
             if host.data[var._slot] is MISSING:
                 raise SetError(f"{var.label!r} has no value yet; set it first.")
             graph._scheduler.touched(var._slot)
+            note_manner(graph, (var._slot,), "touch")
             announce(graph, (var._slot,))
         else:
             # Of one output the function is what runs again.

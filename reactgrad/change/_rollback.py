@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.change._change import Change
+from reactgrad.change._change import Change, note_manner
 from reactgrad.change._set import set_cutoff
 from reactgrad.core._definition import Definition
 from reactgrad.core._notes import OF_SEED, UNDO, Before, Noted
@@ -101,6 +101,9 @@ def _give_back_values(
         for slot, former in hooks.items():
             change.enter(host.hooks, slot, former)
         change.follow()
+    note_manner(
+        graph, [slot for slot, (_, kept) in leaves.items() if kept is not MISSING], "rollback"
+    )
 
 
 def _now(graph: Core, slot: int, node: Before) -> Definition:

@@ -49,6 +49,8 @@ class Rows(Steps):
     named: dict[str, int] = table(dict, cleared=False)
     # What pictures and messages call nodes without a name, with the slots and serials of these nodes.
     labels: dict[str, tuple[int, int]] = table(dict, cleared=False)
+    # Of nodes that changed in another way than by a set or a run: the version then, and the way, for `Graph.why`.
+    manners: dict[int, tuple[int, str]] = table(dict)
     closed: dict[int, frozenset[int] | None] = table(dict)  # detached edges; None: all of them
     retained: set[int] = table(set, added=True)
     spared: set[int] = table(set)  # nodes whose values the memory budget may not release

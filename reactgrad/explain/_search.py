@@ -11,9 +11,18 @@ from reactgrad.core._core import Core
 from reactgrad.explain._event import Event
 from reactgrad.explain._event_log import EventLog
 from reactgrad.explain._no_gradient import no_gradient
-from reactgrad.explain._why import ENDS, MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
+from reactgrad.explain._why import (
+    ENDS,
+    MOST_CAUSES,
+    MOST_CHANGES,
+    Cause,
+    CauseKind,
+    Change,
+    Verdict,
+    Why,
+)
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._op import Leaf
+from reactgrad.nodes._op import KEY, MODE, Leaf
 from reactgrad.scheduler import FLEETING, error_text
 
 
@@ -232,7 +241,17 @@ class _Search:
             return Cause("new", name)
         # Without a record the operands have changed; with one the node was touched.
         known = self._scheduler.versions.record[slot] is not None
-        return Cause("touch" if known else "edit", name)
+        _, manner = self._host.manners.get(slot, (0, "edit"))
+        return Cause("touch" if known else manner, name)  # type: ignore[arg-type]
+
+    def _way_of_leaf(self, slot: int, before: int | None, after: int) -> CauseKind:
+        """Return how a leaf came to a version; of several ways a set, which says more than a touch after it."""
+        op = self._host.ops[slot]
+        if op is MODE or op is KEY:
+            return "mode" if op is MODE else "redraw"
+        version, manner = self._host.manners.get(slot, (None, "set"))
+        alone = before is None or before == after - 1
+        return manner if version == after and (alone or manner == "rollback") else "set"  # type: ignore[return-value]
 
     def _follow_versions(self) -> None:
         """Explain the noted versions, back to the changes where they began."""
@@ -253,7 +272,9 @@ class _Search:
             elif slot in host.pins:
                 self._cause(slot, Cause("pin", name, before, after))
             elif isinstance(host.ops[slot], Leaf):
-                self._cause(slot, Cause("set", name, before, after))
+                self._cause(
+                    slot, Cause(self._way_of_leaf(slot, before, after), name, before, after)
+                )
             elif slot in self._moved and self._scheduler.versions.version[slot] == after:
                 self._ran_lately(slot)
             else:

@@ -16,6 +16,8 @@ CauseKind = Literal[
     "unpin",
     "edit",
     "rollback",
+    "mode",
+    "redraw",
     "new",
     "retry",
     "failed",
@@ -69,9 +71,8 @@ class Cause:
     Attributes
     ----------
     kind : str
-        The change of the node: ``"set"`` (or touched, or restored by a rollback, if ``g.events``
-        was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"`` (or unpinned, if ``g.events``
-        was off), ``"rollback"``; or its state:
+        The change of the node: ``"set"``, ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"rollback"``;
+        ``"mode"`` of the switch between training and evaluation, ``"redraw"`` of the key of a draw; or its state:
         ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``:
         another read computed it since;
         ``"unknown"``: a change of the node itself, or of an operand that an earlier read
@@ -103,8 +104,10 @@ class Cause:
             "touch": "was touched",
             "pin": "was pinned",
             "unpin": "was unpinned",
-            "edit": "was edited" if self.line is not None else "was edited or unpinned",
+            "edit": "was edited",
             "rollback": "was given back by a transaction that failed",
+            "mode": "was switched, by g.train() or g.eval()",
+            "redraw": "got other random numbers, by a touch of its draw or by g.reseed",
             "new": "is new: it had never been computed",
             "retry": "had raised and was run again",
             "failed": f"raised {self.error}",

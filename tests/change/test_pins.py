@@ -55,7 +55,7 @@ def test_why_a_node_runs_again_after_a_pin(events: bool, g: rg.Graph) -> None:
     y.value
     y.pin(3)
     y.unpin()
-    cause = "was unpinned" if events else "was edited or unpinned"
+    cause = "was unpinned"
     assert f"{y.label} {cause}" in str(g.why(y))
     y.value
     y.touch()
