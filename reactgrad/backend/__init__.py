@@ -51,6 +51,7 @@ from reactgrad.backend._registry import may_overwrite as may_overwrite
 from reactgrad.backend._registry import register_anywhere as register_anywhere
 from reactgrad.backend._registry import register_binder as register_binder
 from reactgrad.backend._registry import register_kernel as register_kernel
+from reactgrad.backend._spec import MOST_AXES as MOST_AXES
 from reactgrad.backend._spec import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend._spec import WEAK_SPECS as WEAK_SPECS
 from reactgrad.backend._spec import Spec as Spec

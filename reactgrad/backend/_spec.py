@@ -13,6 +13,8 @@ from reactgrad._errors import ShapeError
 Shape = tuple[int | None, ...]  # None: a length that is not known until an input is set
 DType = np.dtype[Any]
 
+MOST_AXES: Final = 64  # that an array of NumPy may have
+
 # The dtypes of Python's numbers where they stand alone; beside an array they take its dtype (NEP 50).
 WEAK_DTYPES: Final[dict[type, DType]] = {
     bool: np.dtype(np.bool_),
@@ -98,6 +100,10 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
         # As keys 1.0 and True equal 1; lengths are ints only.
         found.shape = tuple([None if n is None else int(index(n)) for n in shape])
         found.storage = tuple([n for n in found.shape if n is not None]) or (1,)
+        if len(found.shape) > MOST_AXES:
+            raise ShapeError(
+                f"a value would have {len(found.shape)} axes; an array has at most {MOST_AXES}."
+            )
         found.size = prod(found.storage) if found.known else None
         if found.size is not None and found.size * own.itemsize >= 2**63:
             raise ShapeError(

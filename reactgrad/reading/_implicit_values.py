@@ -22,6 +22,7 @@ from reactgrad._errors import (
     IndexingError,
     ParameterError,
 )
+from reactgrad.backend import MOST_AXES
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST
 from reactgrad.nodes._site import is_ours, site_text, user_level
@@ -57,8 +58,6 @@ _OF_LIBRARIES: Final = {
     "pandas": "t = rg.Table(frame) and t['name'] = {x} for a column that follows, t.to_pandas() for a DataFrame of "
     "values, ",
 }
-
-_AXES: Final = 64  # that an array of NumPy may have
 
 # The setting of the process, and those of the open blocks of this thread or task, innermost last.
 _setting: list[Treatment] = ["raise"]
@@ -179,13 +178,13 @@ def check_axes(value: Any) -> None:
     graph = value._graph
     host, parents = graph._host, graph._scheduler.topology.parents
     slot = value._slot
-    for _ in range(_AXES):
+    for _ in range(MOST_AXES):
         if host.ops[slot] is not GETITEM or not _takes_one(host.attrs[slot][0].parts):
             return
         slot = parents[slot][0]
     raise IndexingError(
-        f"{host.label(slot)!r} was indexed {_AXES + 1} times by a number, and an array has at most {_AXES} axes. "
-        "If a function of another library did so, it looked for a number in the node: give it the value, "
+        f"{host.label(slot)!r} was indexed {MOST_AXES + 1} times by a number, and an array has at most "
+        f"{MOST_AXES} axes. If a function of another library did so, it looked for a number in the node: give it the value, "
         f"{host.label(slot)}.value, or call it on values, rg.lift(function)({host.label(slot)})."
     )
 

@@ -44,7 +44,9 @@ def brief(value: Any) -> str:
     ('3.14159', '[0, 1, 2, 3, ...]', "{'a': 1}")
     """
     if isinstance(value, np.ndarray):
-        first = value[:MOST_ELEMENTS] if value.ndim == 1 else value.flat[:MOST_ELEMENTS]
+        # NumPy's flat takes 32 axes at most; an array that has more of two elements and more fits no memory.
+        several = value if value.ndim <= 32 else value.squeeze()
+        first = value[:MOST_ELEMENTS] if value.ndim == 1 else several.flat[:MOST_ELEMENTS]
         parts = [_number(element) for element in first.tolist()]
         if value.size > MOST_ELEMENTS:
             parts.append("...")
