@@ -184,8 +184,8 @@ def check_axes(value: Any) -> None:
         slot = parents[slot][0]
     raise IndexingError(
         f"{host.label(slot)!r} was indexed {MOST_AXES + 1} times by a number, and an array has at most "
-        f"{MOST_AXES} axes. If a function of another library did so, it looked for a number in the node: give it the value, "
-        f"{host.label(slot)}.value, or call it on values, rg.lift(function)({host.label(slot)})."
+        f"{MOST_AXES} axes. If a function of another library did so, it looked for a number in the node: give it "
+        f"the value, {host.label(slot)}.value, or call it on values, rg.lift(function)({host.label(slot)})."
     )
 
 
