@@ -41,6 +41,7 @@ class Loss(Module):
     _sharing = Sharing.FIRST
     _settings: tuple[str, ...] = ("reduction",)
     _reductions: tuple[str, ...] = ("mean", "sum", "none")
+    _arrays = ("weight", "pos_weight")
 
     def __init__(self, *, reduction: str = "mean") -> None:
         if reduction not in self._reductions:
@@ -56,4 +57,7 @@ class Loss(Module):
 
 def factors(weight: Any) -> Any:
     """Return a weight of classes or elements: a Var, or an array of its own; ``None`` for none."""
-    return weight if weight is None or isinstance(weight, Var) else np.array(weight)
+    if weight is None or isinstance(weight, Var):
+        return weight
+    found = np.array(weight)
+    return found.astype(np.float64) if found.dtype.kind in "biu" else found

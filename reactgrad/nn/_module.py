@@ -68,6 +68,7 @@ class Module(Registered):
 
     # Which result that is held a call returns again.
     _sharing = Sharing.DRAWN
+    _arrays: tuple[str, ...] = ()  # attributes that are no nodes, and part of the ``state_dict``
     # The attributes that the line of `repr` shows.
     _settings: tuple[str, ...] = ()
 

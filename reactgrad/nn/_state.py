@@ -32,10 +32,23 @@ def state_dict(module: Any, /, prefix: str = "") -> dict[str, np.ndarray[Any, An
     >>> {path: array.shape for path, array in net.state_dict().items()}
     {'0.weight': (2, 3), '0.bias': (2,)}
     """
+    found = {path: var.numpy() for path, var in _vars(module).items()}
+    found |= {path: getattr(*place) for path, place in _arrays(module).items()}
+    return {prefix + path: np.array(array) for path, array in found.items()}
+
+
+def _vars(module: Any) -> dict[str, Var]:
+    """Return params and buffers by path; one that is shared is at several."""
+    return {path: var for path, var, kind in parts_of(module).entries if kind != "passing"}
+
+
+def _arrays(module: Any) -> dict[str, tuple[Any, str]]:
+    """Return by path the modules with the names of arrays that they keep: the weights of losses."""
     return {
-        prefix + path: np.array(var.numpy())
-        for path, var, kind in parts_of(module).entries
-        if kind != "passing"
+        f"{path}.{name}" if path else name: (one, name)
+        for path, one in parts_of(module).modules
+        for name in one._arrays
+        if isinstance(getattr(one, name, None), np.ndarray)
     }
 
 
@@ -84,13 +97,16 @@ def load_state_dict(module: Any, /, state_dict: Mapping[str, Any], strict: bool 
             f"load_state_dict({state_dict!r:.40}): it takes a mapping from paths to arrays, such as "
             "net.state_dict()."
         )
-    # A tuple for each place: a param that is shared has several.
-    known = {path: var for path, var, kind in parts_of(module).entries if kind != "passing"}
+    arrays = _arrays(module)
+    known: dict[str, Any] = _vars(module) | {
+        path: getattr(*place) for path, place in arrays.items()
+    }
     missing = [path for path in known if path not in state_dict]
     unexpected = [str(path) for path in state_dict if path not in known]
     wrong: list[str] = []
     odd: list[str] = []
     sets: dict[Any, dict[Var, Any]] = {}
+    kept: dict[str, np.ndarray[Any, Any]] = {}
     for path, var in known.items():
         if path not in state_dict:
             continue
@@ -101,8 +117,11 @@ def load_state_dict(module: Any, /, state_dict: Mapping[str, Any], strict: bool 
         except (TypeError, ValueError):
             odd.append(f"{path} is {_told(state_dict[path])}, and not of {var.dtype}")
             continue
-        if given != np.shape(var.numpy()):
-            wrong.append(f"{path} is {given}, not {np.shape(var.numpy())}")
+        wanted = np.shape(var if path in arrays else var.numpy())
+        if given != wanted:
+            wrong.append(f"{path} is {given}, not {wanted}")
+        elif path in arrays:
+            kept[path] = found
         else:
             sets.setdefault(var.graph, {})[var] = found
     if wrong or odd or (strict and (missing or unexpected)):
@@ -111,6 +130,8 @@ def load_state_dict(module: Any, /, state_dict: Mapping[str, Any], strict: bool 
         raise LoadError(_report(module, state_dict, known, missing, unexpected, wrong, odd))
     for graph, values in sets.items():
         graph.set(values)
+    for path, array in kept.items():
+        setattr(*arrays[path], array)
     return Keys(missing, unexpected)
 
 
