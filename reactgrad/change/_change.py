@@ -29,11 +29,9 @@ from reactgrad.values._facts import put
 
 
 def note_manner(graph: Core, slots: Iterable[int], manner: str) -> None:
-    """Note for `Graph.why` how nodes have just changed, where it was not by a set; in a rollback, that it was one."""
+    """Note for `Graph.why` how leaves have just changed, where it was not by a set."""
     scheduler, manners = graph._scheduler, graph._host.manners
     scheduler.versions.settle()
-    if scheduler.notes.giving_back:
-        manner = "rollback"
     for slot in slots:
         manners[slot] = (scheduler.versions.version[slot], manner)
 
@@ -95,8 +93,11 @@ class Change:
         del scheduler.unfinished[self._at :]  # from here on it is made
         for former in self._done:
             scheduler.commit(former, self._kind)
-            if self._kind is not None:
-                note_manner(self._graph, former.rows, self._kind)
+            if (
+                self._kind is not None
+            ):  # no leaves: how they are defined says all, whatever the version
+                manner = "rollback" if scheduler.notes.giving_back else self._kind
+                self._graph._host.manners.update(dict.fromkeys(former.rows, (0, manner)))
         self._back.clear()  # the calls refer to this object, and `_held` is not needed any longer
         self._held.clear()
 

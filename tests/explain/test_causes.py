@@ -102,7 +102,7 @@ def test_any_change_is_named_beside_a_set(change: str, g: rg.Graph) -> None:
         "touch": {("touch", "product"), ("set", "spot")},
         "mutate": {("set", "rate"), ("set", "spot")},
         "pin": {("pin", "product"), ("set", "rate")},  # spot is behind the pin
-        "rollback": {("set", "rate"), ("set", "spot")},
+        "rollback": {("rollback", "rate"), ("set", "spot")},
         "block": {("edit", "total"), ("set", "spot")},
     }
     assert set(found(g.why(total))) == expected[change]
