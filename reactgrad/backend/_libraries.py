@@ -11,7 +11,8 @@ Register = Callable[[Any, str], None]
 # array API standard, with their devices.
 _like_numpy: Final[list[tuple[Any, str]]] = []
 _standard: Final[list[Any]] = []
-_registers: Final[list[tuple[Register, Callable[[Any], None] | None]]] = []
+_registers: Final[list[Register]] = []
+_standard_registers: Final[list[Callable[[Any], None]]] = []
 
 
 def add_kernels(register: Register, standard: Callable[[Any], None] | None = None) -> None:
@@ -24,12 +25,12 @@ def add_kernels(register: Register, standard: Callable[[Any], None] | None = Non
     standard : callable, optional
         ``standard(device)`` does so for an ``ArrayAPIDevice``; without it such devices have no kernel.
     """
-    if any(known is register for known, _ in _registers):
-        return  # by another file of the family: kernels may have been replaced since
-    _registers.append((register, standard))
-    for xp, kind in _like_numpy:
-        register(xp, kind)
+    if register not in _registers:  # else by another file of the family: kernels may have been replaced since
+        _registers.append(register)
+        for xp, kind in _like_numpy:
+            register(xp, kind)
     if standard is not None:
+        _standard_registers.append(standard)
         for device in _standard:
             standard(device)
 
@@ -37,13 +38,12 @@ def add_kernels(register: Register, standard: Callable[[Any], None] | None = Non
 def add_library(xp: Any, kind: str) -> None:
     """Let families register their kernels for a namespace that mirrors NumPy."""
     _like_numpy.append((xp, kind))
-    for register, _ in _registers:
+    for register in _registers:
         register(xp, kind)
 
 
 def add_standard_library(device: Any) -> None:
     """Let families register their kernels for a device of the array API standard."""
     _standard.append(device)
-    for _, standard in _registers:
-        if standard is not None:
-            standard(device)
+    for standard in _standard_registers:
+        standard(device)

@@ -104,18 +104,18 @@ class Gradients:
         replaced: frozenset[int] = frozenset(),
     ) -> None:
         self.alone, self.blocks, self.between, self.replaced = alone, blocks, between, replaced
-        self._shown: dict[int, Any] = {}
+        self._shown: dict[int, Any] | None = {} if blocks else None  # of those in blocks
 
     def of(self, slot: int) -> Any:
         """Return the gradient of one node: the same object until it changes. ``None``: it has none."""
         found = self.alone.get(slot)
-        if found is None and self.blocks:
-            found = self._shown.get(slot)
+        shown = self._shown
+        if found is None and shown is not None:
+            found = shown.get(slot)
             if found is None:
                 for block, array in self.blocks.items():
                     if slot in block.places:
-                        found = block.part(array, block.places[slot])
-                        return self._shown.setdefault(slot, found)
+                        return shown.setdefault(slot, block.part(array, block.places[slot]))
         return found
 
     def holds(self, slot: int) -> bool:
@@ -135,7 +135,7 @@ class Gradients:
         blocks = {**self.blocks, block: block.added(None, parts)}
         found = Gradients(alone, blocks, self.between, self.replaced)
         # Each is the same object as before.
-        found._shown = {**self._shown, **dict(zip(block.slots, parts, strict=True))}
+        found._shown = {**(self._shown or {}), **dict(zip(block.slots, parts, strict=True))}
         return found
 
     def at_home(self, former: Gradients) -> Gradients:
