@@ -25,7 +25,9 @@ def add_kernels(register: Register, standard: Callable[[Any], None] | None = Non
     standard : callable, optional
         ``standard(device)`` does so for an ``ArrayAPIDevice``; without it such devices have no kernel.
     """
-    if register not in _registers:  # else by another file of the family: kernels may have been replaced since
+    if (
+        register not in _registers
+    ):  # else by another file of the family: kernels may have been replaced since
         _registers.append(register)
         for xp, kind in _like_numpy:
             register(xp, kind)

@@ -141,12 +141,13 @@ def said(error: Exception) -> bool:
 @pytest.mark.filterwarnings("ignore")
 def test_odd_arguments_end_in_words(word: str) -> None:
     wrong: list[str] = []
-    for name, function in FUNCTIONS.items():
+    # Each word goes to every third function, each function gets three words at least.
+    for name, function in list(FUNCTIONS.items())[list(ODD).index(word) % 3 :: 3]:
         g = rg.Graph(rng=0)
         with g:
             for parameter, by_place, by_name in calls(function, g, ODD[word]):
                 try:
-                    with seconds(10.0):
+                    with seconds(60.0):
                         read(function(*by_place, **by_name))
                 except Slow:
                     wrong.append(f"{name}({parameter}): for ever")
