@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -77,6 +77,10 @@ class GradientBlock:
             return part[()]
         part.flags.writeable = False
         return part.view()
+
+
+# Of a graph that has none, as nearly all forks: never written, since each change makes another dict.
+NO_BLOCKS: Final[dict[GradientBlock, Any]] = {}
 
 
 class Gradients:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad.backend import Spec
-from reactgrad.core._gradients import GradientBlocks, Gradients
+from reactgrad.core._gradients import NO_BLOCKS, GradientBlocks, Gradients
 from reactgrad.nodes._handle import Anchor, HandleRef
 from reactgrad.nodes._op import Attrs, Leaf, Output
 from reactgrad.nodes._references import holders
@@ -89,7 +89,7 @@ class Rows(Steps):
         self.owners: dict[int, int] = {}
         self._owners_lent = False  # True while a fork has the same dict: copy it before a write
         # Another object after each backward, which writes all gradients by one assignment.
-        self.gradients = Gradients({}, {})
+        self.gradients = Gradients({}, NO_BLOCKS)
         self.gradient_blocks = GradientBlocks()
         self.mode: int | None = None  # the leaf that holds train or eval mode; None if never used
         self._mode_anchor: Anchor | None = None
