@@ -93,9 +93,8 @@ class Change:
         del scheduler.unfinished[self._at :]  # from here on it is made
         for former in self._done:
             scheduler.commit(former, self._kind)
-            if (
-                self._kind is not None
-            ):  # no leaves: how they are defined says all, whatever the version
+            # For `Graph.why`. These are no leaves, so no version is needed to tell whether it still holds.
+            if self._kind is not None:
                 manner = "rollback" if scheduler.notes.giving_back else self._kind
                 self._graph._host.manners.update(dict.fromkeys(former.rows, (0, manner)))
         self._back.clear()  # the calls refer to this object, and `_held` is not needed any longer

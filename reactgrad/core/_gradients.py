@@ -211,10 +211,14 @@ def into(former: dict[int, Any], slot: int, now: Any) -> Any:
     ----------
     former : dict
         The former gradients by slot, read-only views.
-    now : array_like
-        The gradient.
+    now : array or number
+        The gradient; an array of another device stays as it is.
     """
-    if references(former, slot) or type(former[slot]) is not np.ndarray:
+    if (
+        references(former, slot)
+        or type(former[slot]) is not np.ndarray
+        or type(now) is not np.ndarray
+    ):
         return now
     memory: Any = former[slot].base
     if type(memory) is np.ndarray and memory.flags.owndata:

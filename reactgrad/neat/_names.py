@@ -53,9 +53,8 @@ def find(name: str) -> Any:
     if name[0] != "_" and theirs:
         import neat
 
-        found = vars(neat).get(name, neat)
-        if found is not neat:
-            return found
+        if name in vars(neat):
+            return vars(neat)[name]
         own = {**vars(neat), **own}
     if name in USUAL and not theirs:
         raise rg.MissingExtraError(
